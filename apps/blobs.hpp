@@ -2,12 +2,17 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "apps/console.hpp"
 #include "formats/decision/given_path.hpp"
 
 namespace mxfp4 {
+
+// What to do about layer files that are missing or damaged.
+inline constexpr std::string_view kMendBlob =
+    "convert again, with the same flags and --resume --check; or fetch those files again";
 
 // Warns if ranks of the blob at `path` are missing. `manifests`: of the ranks that are there.
 void warn_of_missing_ranks(const std::filesystem::path& path,

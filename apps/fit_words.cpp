@@ -2,12 +2,39 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <iterator>
+#include <set>
+#include <string_view>
+
 #include "apps/known_names.hpp"
 #include "apps/request.hpp"
+#include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
+
+namespace {
+
+// Whether no rules can be known of the release: it is newer than all, or, by a probe's file or with
+// more than a number in its name ("0.33.0rc1"), a build between the known ones. What else is
+// unknown is a slip of the finger.
+bool has_no_rules(const std::string& name, bool typed) {
+  if (is_newer_release(name)) return true;
+  if (find_release(name) != nullptr) return false;
+  const size_t number = name.find_first_of("0123456789");
+  const std::string prefix = name.substr(0, number);
+  if (number == std::string::npos || (!prefix.empty() && prefix != "v" && !prefix.ends_with('-')))
+    return false;
+  const auto letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+  return !typed ||
+         std::any_of(name.begin() + static_cast<std::ptrdiff_t>(number), name.end(), letter);
+}
+
+}  // namespace
 
 FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob) {
   FitQuestion question;
@@ -15,7 +42,9 @@ FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob) {
   const std::string usual = target.engine_version.value_or(blob.revision);
   const bool given = !flags.revision.empty() || !engine_fits(flags.engine, usual);
   question.release = given ? revision_of_engine(flags.engine, flags.revision) : usual;
-  if (!is_newer_release(question.release)) {
+  // The blob may name the same release in full.
+  if (blob.revision.ends_with("-" + question.release)) question.release = blob.revision;
+  if (!has_no_rules(question.release, /*typed=*/given)) {
     question.rules = &(!given && target.engine_version ? rules_of_engine(question.release)
                                                        : rules_named(question.release));
     question.release = question.rules->name;
@@ -23,6 +52,16 @@ FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob) {
   const RuleSet& names = question.rules != nullptr ? *question.rules : default_revision();
   question.facts = deployment_from(flags, names);
   return question;
+}
+
+std::vector<GivenFlag> flags_for_fits(const std::vector<GivenFlag>& given) {
+  std::set<std::string_view> taken = {"--engine", "--revision",    "--target", "--arch",
+                                      "--libs",   "--moe-backend", "--env"};
+  for_each_parallel_fact([&](const FactRow& row, auto) { taken.insert(row.flag); });
+  std::vector<GivenFlag> flags;
+  std::ranges::copy_if(given, std::back_inserter(flags),
+                       [&](const GivenFlag& flag) { return taken.contains(flag.name); });
+  return flags;
 }
 
 ExitCode exit_code_of(Fit fit) {

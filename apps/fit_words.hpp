@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "apps/commands.hpp"
 #include "apps/options.hpp"
@@ -12,6 +13,9 @@ namespace mxfp4 {
 // What the flags and the --target file ask; `blob` is the manifest of one rank, whose release is
 // taken if they name none. Throws Error::usage and Error::input naming the flag or the file.
 [[nodiscard]] FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob);
+
+// The flags among the given ones that `fits` takes, too.
+[[nodiscard]] std::vector<GivenFlag> flags_for_fits(const std::vector<GivenFlag>& given);
 
 // kOk, kDifference or kNotKnown.
 [[nodiscard]] ExitCode exit_code_of(Fit fit);

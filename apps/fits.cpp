@@ -4,12 +4,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/fit_words.hpp"
 #include "apps/given_facts.hpp"
 #include "apps/json_output.hpp"
 #include "apps/text_layout.hpp"
+#include "formats/checkpoint/open_source.hpp"
 #include "formats/decision/given_path.hpp"
 #include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
@@ -17,30 +22,38 @@
 namespace mxfp4 {
 namespace {
 
-// The command that makes a blob for the deployment that was asked about, of this one: it stands for
-// its checkpoint. What was not said is as the blob was made for.
-std::string command_for(const FitsOptions& options, const FitQuestion& question,
-                        const Manifest& blob) {
-  std::string out =
-      fmt::format("mxfp4-repack convert {} -o NEW", shell_word(options.blob.string()));
-  for (const GivenFlag& flag : options.given) {
-    if (flag.name == "OUT") continue;
-    if (flag.values.empty()) out += " " + flag.name;
-    for (const std::string& value : flag.values) {
-      out += fmt::format(" {} {}", flag.name, shell_word(value));
-    }
+// Whether convert takes the blob in place of its checkpoint: the blob says how its checkpoint names
+// the experts, and its layout loses nothing.
+bool stands_for_checkpoint(const std::filesystem::path& blob) {
+  try {
+    return open_source(blob) != nullptr;
+  } catch (const Error&) {
+    return false;
   }
+}
+
+// What to do about a blob that does not fit: the parts of the command that makes one for the
+// deployment that was asked about, of this one if it can stand for its checkpoint. What was not
+// said is as the blob was made for.
+std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion& question,
+                                   const Manifest& blob, const Fits& answer) {
+  if (answer.fit != Fit::kNo) return {};
+  if (answer.damaged) return {std::string(kMendBlob)};
+  const bool enough = stands_for_checkpoint(options.blob);
+  std::vector<std::string> parts{fmt::format(
+      "mxfp4-repack convert {} -o NEW", enough ? shell_word(options.blob.string()) : "CHECKPOINT")};
+  std::ranges::move(as_typed(options.given), std::back_inserter(parts));
   const DeploymentFacts& facts = question.facts;
-  if (!facts.arch && !blob.target.arch.empty()) out += " --arch " + blob.target.arch;
+  if (!facts.arch && !blob.target.arch.empty()) parts.push_back("--arch " + blob.target.arch);
   if (options.deployment.revision.empty() && !options.deployment.target_file.facts().engine_version)
-    out += " --revision " + question.release;
+    parts.push_back("--revision " + question.release);
   for_each_parallel_fact([&](const FactRow& row, auto members) {
     const auto& made_for = blob.parallel.*members.known;
     if ((facts.*members.given).has_value() || made_for == ParallelConfig{}.*members.known) return;
-    out +=
-        row.is_switch() ? fmt::format(" {}", row.flag) : fmt::format(" {} {}", row.flag, made_for);
+    parts.push_back(row.is_switch() ? std::string(row.flag)
+                                    : fmt::format("{} {}", row.flag, made_for));
   });
-  return out;
+  return parts;
 }
 
 }  // namespace
@@ -52,7 +65,9 @@ int run_fits(const FitsOptions& options, const Console& console) {
 
   // Ask: the facts of the serving machine, as far as flags and the --target file tell them.
   const FitQuestion question = fit_question(options.deployment, blob.manifests.front());
-  const Fits answer = fits(question, blob.manifests);
+  const Fits answer = fits(question, blob);
+  const std::vector<std::string> next =
+      next_step(options, question, blob.manifests.front(), answer);
 
   // Show the answer, and end with its code.
   if (console.json()) {
@@ -62,6 +77,7 @@ int run_fits(const FitsOptions& options, const Console& console) {
     json["fits"] = answer.fit == Fit::kNotKnown ? Json() : Json(answer.fit == Fit::kYes);
     json["differs"] = answer.differs;
     json["reasons"] = answer.reasons;
+    json["next"] = text_or_null(fmt::format("{}", fmt::join(next, " ")));
     console.result_json(std::move(json));
     return exit_code_of(answer.fit);
   }
@@ -71,10 +87,18 @@ int run_fits(const FitsOptions& options, const Console& console) {
                              fit_words(answer.fit, question.release)));
   for (const std::string& reason : answer.reasons) append_wrapped(out, "  because  ", 11, reason);
   for (const std::string& fact : answer.differs) append_wrapped(out, "  differs  ", 11, fact);
-  if (answer.fit == Fit::kNo) {
-    append_wrapped(out, "  next     ", 11, command_for(options, question, blob.manifests.front()));
+  if (answer.damaged) {
+    append_wrapped(out, "  next     ", 11, next.front());
+  } else if (!next.empty()) {
+    append_command(out, "  next     ", 13, next);
   }
-  console.result(out);
+  if (answer.fit != Fit::kYes) console.result(out);
+  // Nothing goes wrong, so --quiet leaves it out.
+  for (size_t at = 0; answer.fit == Fit::kYes && at < out.size();) {
+    const size_t end = out.find('\n', at);
+    console.say(std::string_view(out).substr(at, end - at));
+    at = end + 1;
+  }
   return exit_code_of(answer.fit);
 }
 

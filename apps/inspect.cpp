@@ -1,5 +1,6 @@
 // inspect: shows what is in a checkpoint or a blob. Reads headers, and samples for the fingerprint.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -279,7 +280,8 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
   Json list = Json::array();
   Rows rows = blob_rows(blobs, manifests);
   const bool asks = !options.revision.empty();
-  const Fits answer = asks ? fits(fit_question(options, manifests.front()), manifests) : Fits();
+  const Fits answer =
+      asks ? fits(fit_question(options, manifests.front()), {blobs, manifests}) : Fits();
   std::string tensors_shown;
   for (size_t i = 0; i < blobs.size(); ++i) {
     Json item = describe_blob(blobs[i], manifests[i]);
@@ -349,8 +351,9 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   if (!blobs.empty()) {
     require_useful(options.given, {kInputName, "--revision", "--tensors", "--layer", "--html"},
                    "with a blob",
-                   fmt::format("mxfp4-repack fits {} says whether the blob fits a deployment",
-                               shell_word(options.input.path.string())));
+                   fmt::format("mxfp4-repack fits {} {} says whether the blob fits a deployment",
+                               shell_word(options.input.path.string()),
+                               fmt::join(as_typed(flags_for_fits(options.given)), " ")));
     return inspect_blob(blobs, options, console);
   }
   if (!options.html.empty()) throw Error::usage("--html: has no effect with a checkpoint");

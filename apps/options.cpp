@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/text_layout.hpp"
 #include "apps/unknown_words.hpp"
 #include "formats/config/deployment_json.hpp"
 #include "formats/os/file.hpp"
@@ -13,6 +14,18 @@ namespace {
 constexpr int64_t kMaxFlagFileBytes = int64_t{16} << 20;
 
 }  // namespace
+
+std::vector<std::string> as_typed(const std::vector<GivenFlag>& given) {
+  std::vector<std::string> out;
+  for (const GivenFlag& flag : given) {
+    if (!flag.name.starts_with('-')) continue;
+    if (flag.values.empty()) out.push_back(flag.name);
+    for (const std::string& value : flag.values) {
+      out.push_back(fmt::format("{} {}", flag.name, shell_word(value)));
+    }
+  }
+  return out;
+}
 
 void require_useful(const std::vector<GivenFlag>& given, const std::set<std::string>& useful,
                     const std::string& why, const std::string& hint) {

@@ -25,6 +25,10 @@ struct GivenFlag {
 
 inline constexpr const char* kInputName = "INPUT";
 
+// "--arch sm90", "--env 'A=b c'": the flags as a shell takes them; not the arguments without
+// dashes.
+[[nodiscard]] std::vector<std::string> as_typed(const std::vector<GivenFlag>& given);
+
 // Throws Error::usage for an argument that is not in `useful`; `why` completes "has no effect ...".
 void require_useful(const std::vector<GivenFlag>& given, const std::set<std::string>& useful,
                     const std::string& why, const std::string& hint = "");

@@ -173,7 +173,8 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
 void add_fit_flags(CLI::App& command, RequestFlags& options) {
   const std::string group = "What differs from the blob's own deployment";
   add_engine_flag(command, options.engine, group);
-  add_fact(command, row_of(FactKind::kEngine), options.revision, group);
+  add_fact(command, row_of(FactKind::kEngine), options.revision, group)
+      ->description("Release of the engine that serves (list revisions); default: the blob's own");
   add_path(command, "--target", options.target_file, kTargetText, group);
   add_fact(command, row_of(FactKind::kMachine), options.arch, group);
   add_fact(command, row_of(FactKind::kMoeBackend), options.facts.moe_backend, group);

@@ -137,6 +137,23 @@ std::string pace(int64_t written, int64_t moved, double seconds) {
   return fmt::format("{} in {:.1f} s, {}/s", human_bytes(written), seconds, human_bytes(rate));
 }
 
+void append_command(std::string& out, const std::string& first, size_t indent,
+                    const std::vector<std::string>& parts) {
+  const size_t width = output_width();
+  std::string line = first;
+  bool fresh = true;  // the line has no part yet
+  for (const std::string& part : parts) {
+    if (!fresh && line.size() + 1 + part.size() + 2 > width) {
+      out += line + " \\\n";
+      line = std::string(indent, ' ');
+      fresh = true;
+    }
+    line += fresh ? part : " " + part;
+    fresh = false;
+  }
+  out += line + "\n";
+}
+
 std::string align_table(const std::vector<std::vector<std::string>>& rows,
                         const std::function<std::string(std::string_view)>& bold) {
   if (rows.empty()) return "";

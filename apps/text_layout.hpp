@@ -33,6 +33,11 @@ namespace mxfp4 {
 // blanks.
 void append_wrapped(std::string& out, std::string first, size_t indent, std::string_view text);
 
+// Appends a command to copy behind `first`, broken between its parts with the shell's line
+// continuation; further lines begin with `indent` blanks.
+void append_command(std::string& out, const std::string& first, size_t indent,
+                    const std::vector<std::string>& parts);
+
 // Rows of equal length as aligned columns, two spaces apart; the first row is the heading, whose
 // cells `bold` marks. If they do not fit on a terminal, the text of the widest columns is wrapped.
 [[nodiscard]] std::string align_table(const std::vector<std::vector<std::string>>& rows,

@@ -189,7 +189,7 @@ FleetRow row_of(const FleetLine& line, const ExplainOptions& options, const Rele
     const FitQuestion question{.rules = &rules_of(release),
                                .release = std::string(release.name),
                                .facts = deployment_from(options.deployment, rules_of(release))};
-    const Fits answer = fits(question, blob->manifests);
+    const Fits answer = fits(question, *blob);
     row.fits = answer.fit == Fit::kYes ? "yes" : answer.fit == Fit::kNo ? "no" : "not known";
     if (!answer.reasons.empty()) row.reason = answer.reasons.front();
     row.action = fit_action(release.engine, answer.fit);
@@ -285,11 +285,18 @@ std::string fleet_text(const Console& console, const std::vector<FleetRow>& rows
   std::vector<std::vector<std::string>> lines = {
       {"deployment", "releases", "backend", "fits", "what to do"}};
   std::string before;
+  std::string said;
   for (const FleetRow& row : rows) {
     // Rows may differ in nothing but the layout.
-    const std::string more =
-        row.reason.empty() && !row.command.empty() ? "layout " + row.layout : row.reason;
-    const std::string action = more.empty() ? row.action : fmt::format("{}: {}", row.action, more);
+    std::string more = row.reason;
+    if (!row.command.empty()) {
+      more += fmt::format("{}layout {}", more.empty() ? "" : "; ", row.layout);
+    }
+    std::string action = more.empty() ? row.action : fmt::format("{}: {}", row.action, more);
+    // Releases that answer alike stay apart if none of them takes the others' blobs.
+    const bool same = row.deployment == before && row.backend == lines.back()[2] && action == said;
+    said = action;
+    if (same) action += "; the blob of the row above does not serve here";
     lines.push_back({row.deployment == before ? "" : row.deployment, releases_text(row),
                      or_dash(row.backend), or_dash(row.fits), action});
     before = row.deployment;

@@ -26,22 +26,6 @@ void append_field(std::string& out, std::string_view name, std::string_view text
   append_wrapped(out, label(name), kLabelColumn, text);
 }
 
-// Appends a command to copy, broken between its parts with the shell's line continuation.
-void append_command(std::string& out, const std::vector<std::string>& parts) {
-  const size_t width = output_width();
-  std::string line = " ";
-  bool fresh = true;  // the line has no part yet
-  for (const std::string& part : parts) {
-    if (!fresh && line.size() + 1 + part.size() + 2 > width) {
-      out += line + " \\\n";
-      line = "   ";
-    }
-    line += " " + part;
-    fresh = false;
-  }
-  out += line + "\n";
-}
-
 std::string packages_text(const RuleSet& rules, const Deployment& d) {
   std::string text = d.libs.empty() ? "none" : fmt::format("{}", fmt::join(d.libs, " "));
   const auto stock = std::ranges::find(rules.stock_packages, d.platform, &StockRow::platform);
@@ -253,7 +237,7 @@ void append_next(std::string& out, const Console& console, const Explanation& e,
                              : "More: -v shows every condition, --all every backend.");
   }
   out += "\n" + console.bold("next") + "\n";
-  append_command(out, e.next.parts);
+  append_command(out, "  ", 4, e.next.parts);
   // Comments, for those who paste what follows "next" into a shell.
   if (!e.next.changed.empty()) {
     out += fmt::format("  # not as asked: {}\n", fmt::join(e.next.changed, "; "));

@@ -100,9 +100,9 @@ void check_sizes(const RuleSet& rules, const Manifest& rank, const std::vector<M
   for (const Manifest& each : ranks) intermediate = std::max(intermediate, each.rank.end);
   const auto tp_ranks = static_cast<int64_t>(ranks.size());
   if (rank.rank.tp_size > 1 && tp_ranks < rank.rank.num_ranks) {
-    reasons.push_back({fmt::format("not known: the sizes there follow from all {} ranks' blobs",
-                                   rank.rank.num_ranks),
-                       /*certain=*/false});
+    reasons.push_back(
+        {fmt::format("the sizes there follow from all {} ranks' blobs", rank.rank.num_ranks),
+         /*certain=*/false});
     return;
   }
   const Deployment deployment = deployment_of(rank);

@@ -7,8 +7,10 @@
 #include <optional>
 #include <set>
 
+#include "formats/blob/blob_check.hpp"
 #include "formats/blob/plan_difference.hpp"
 #include "formats/decision/blob_revision.hpp"
+#include "formats/decision/given_path.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/oracle/checkpoint.hpp"
@@ -103,6 +105,13 @@ void check_libraries(const FitQuestion& question, const Manifest& rank,
   }
 }
 
+// Why there are no rules of a release.
+std::string unknown_release(const std::string& name) {
+  if (!is_newer_release(name)) return fmt::format("no rules for {}", name);
+  return fmt::format("{} is newer than {}, the newest release that this program knows", name,
+                     newest_release(engine_of_revision(name)).name);
+}
+
 void append(std::vector<FitReason>& reasons, const std::vector<FitReason>& more) {
   for (const FitReason& reason : more) {
     const bool said = std::ranges::find(reasons, reason.text, &FitReason::text) != reasons.end();
@@ -121,8 +130,7 @@ Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks) {
     answer.fit = Fit::kNotKnown;
     const Engine engine = engine_of_revision(question.release);
     answer.reasons.push_back(fmt::format(
-        "{} is newer than {}, the newest release that this program knows{}", question.release,
-        newest_release(engine).name,
+        "{}{}", unknown_release(question.release),
         engine == Engine::kVllm ? ": the plug-in proves the blob at the engine's first start"
                                 : ""));
     return answer;
@@ -140,6 +148,23 @@ Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks) {
                         [](const FitReason& r) { return r.certain; });
   for (const FitReason& reason : reasons) answer.reasons.push_back(reason.text);
   if (!reasons.empty()) answer.fit = reasons.front().certain ? Fit::kNo : Fit::kNotKnown;
+  return answer;
+}
+
+Fits fits(const FitQuestion& question, const BlobRanks& blob) {
+  Fits answer = fits(question, blob.manifests);
+  std::vector<std::string> findings;
+  for (size_t i = 0; i < blob.directories.size(); ++i) {
+    for (std::string& finding : check_layer_sizes(blob.directories[i], blob.manifests[i])) {
+      findings.push_back(std::move(finding));
+    }
+  }
+  if (findings.empty()) return answer;
+  answer.fit = Fit::kNo;
+  answer.damaged = true;
+  const size_t others = findings.size() - 1;
+  answer.reasons = {others == 0 ? findings.front()
+                                : fmt::format("{}, and {} more", findings.front(), others)};
   return answer;
 }
 

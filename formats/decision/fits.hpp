@@ -16,8 +16,10 @@
 
 namespace mxfp4 {
 
+struct BlobRanks;  // given_path.hpp
+
 struct FitQuestion {
-  const RuleSet* rules = nullptr;  // of the release that serves; null: newer than all known ones
+  const RuleSet* rules = nullptr;  // of the release that serves; null: they are not known
   std::string release{};           // its name, for words
   DeploymentFacts
       facts{};  // of the serving machine and process; what is empty is as the blob has it
@@ -33,10 +35,15 @@ struct Fits {
   Fit fit = Fit::kYes;
   std::vector<std::string> differs{};  // facts that are not as the blob was made for, as flags
   std::vector<std::string> reasons{};  // why it does not fit, or why that is not known
+  bool damaged = false;                // a layer file is missing, or of another size
 };
 
 // `ranks` are the manifests of all ranks at hand. Facts of a machine that this program does not
 // know are Error::usage, as in every command.
 [[nodiscard]] Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks);
+
+// The same of a blob on disk: one without all of its layer files, or with one of another size, fits
+// nothing.
+[[nodiscard]] Fits fits(const FitQuestion& question, const BlobRanks& blob);
 
 }  // namespace mxfp4

@@ -8,6 +8,8 @@ convert_quietly "$model" -o named --arch sm90 --revision 0.33.0 --moe-backend ma
 printf '{"vllm": "0.33.0", "platform": "cuda", "arch": "sm90"}' >same.json
 printf '{"vllm": "0.33.0", "platform": "cuda", "arch": "sm100"}' >other.json
 printf '{"vllm": "0.99.0", "platform": "cuda", "arch": "sm90"}' >newer.json
+printf '{"vllm": "0.20.0", "platform": "cuda", "arch": "sm90"}' >older.json
+printf '{"vllm": "0.33.0rc2", "platform": "cuda", "arch": "sm90"}' >rc.json
 printf '{"arch": "MI300X"}' >amd.json
 
 # EXIT|first reason|arguments
@@ -21,9 +23,9 @@ while IFS='|' read -r code reason arguments; do
   if [ "$code" = 1 ]; then
     rm -rf NEW
     # shellcheck disable=SC2086
-    next=$("$BIN" fits $arguments | sed -n '/^  next /,$p' | sed 's/^  next//' | tr -s '\n ' ' ')
-    [[ $next = ' mxfp4-repack '* ]] || fail "fits $arguments: no command: $next"
-    expect_exit 0 eval "$BIN ${next# mxfp4-repack } -q"
+    next=$("$BIN" fits $arguments | sed -n '/^  next /,$p' | sed 's/^  next  *//')
+    [[ $next = 'mxfp4-repack '* ]] || fail "fits $arguments: no command: $next"
+    expect_exit 0 eval "$BIN ${next#mxfp4-repack } -q"
     # shellcheck disable=SC2086
     expect_exit 0 "$BIN" fits NEW ${arguments#* }
   fi
@@ -50,6 +52,10 @@ done <<'END'
 1|1 rank there, this blob is of 2 ranks|two --tp-size 1
 7|0.99.0 is newer than vllm-|new --revision 0.99.0
 7|0.99.0 is newer than vllm-|new --target newer.json
+7|no rules for 0.33.0rc1: the plug-in proves|new --revision 0.33.0rc1
+7|no rules for v0.32.0.dev3\+g1a2b: the plug-in proves|new --revision v0.32.0.dev3+g1a2b
+7|no rules for 0.20.0: the plug-in proves|new --target older.json
+7|no rules for 0.33.0rc2|new --target rc.json
 END
 expect_exit 1 "$BIN" fits new --target other.json
 grep -qx '  differs  --arch: sm90, now sm100' stdout || { cat stdout >&2; fail 'not the fact that differs'; }
@@ -58,13 +64,35 @@ grep -qx '  differs  --arch: sm90, now sm100' stdout || { cat stdout >&2; fail '
 mkdir part
 cp -r two/rank-01-of-02 part/
 expect_exit 7 "$BIN" fits part --revision 0.33.0
-grep -q "^  because  not known: the sizes there follow from all 2 ranks' blobs" stdout || fail 'not why'
+grep -q "^  because  the sizes there follow from all 2 ranks' blobs" stdout || fail 'not why'
 for arguments in '0 new --revision 0.33.0' '1 old --revision 0.33.0' '7 new --revision 0.99.0' '7 part --revision 0.33.0'; do
   # shellcheck disable=SC2086
   expect_exit ${arguments%% *} "$BIN" inspect ${arguments#* }
   grep -q "^serves " stdout || fail "inspect $arguments has no answer"
 done
 expect_exit 0 "$BIN" inspect new
+
+# A blob without all of its bytes fits nothing, and what helps is another command.
+for damage in 'rm {}' 'truncate -s -1 {}' 'cp /dev/null {}'; do
+  rm -rf hurt
+  cp -r new hurt
+  eval "${damage/\{\}/hurt/layer-00000*}"
+  for command in fits inspect; do
+    expect_exit 1 "$BIN" $command hurt --revision 0.33.0
+    grep -qE '^ *because  *hurt/layer-00000' stdout || { cat stdout >&2; fail "$command: $damage"; }
+  done
+  expect_exit 1 "$BIN" fits hurt --revision 0.33.0 --json
+  "$python" -c 'import json; assert "--resume --check" in json.load(open("stdout"))["next"]'
+done
+# A blob that convert does not take: the command asks for the checkpoint.
+expect_exit 1 "$BIN" fits "$TESTDATA/releases/0.1.0/plain" --revision 0.33.0
+grep -q '^  next  *mxfp4-repack convert CHECKPOINT -o NEW --revision 0.33.0' stdout || { cat stdout >&2; fail 'an old blob'; }
+
+# -q says what goes wrong only.
+expect_exit 0 "$BIN" fits new --revision 0.33.0 -q
+[ ! -s stdout ] || fail 'a yes, in spite of -q'
+expect_exit 1 "$BIN" fits new --revision 0.25.1 -q
+grep -q '^new: no, ' stdout || fail 'no word about a no'
 
 # Misuse.
 expect_exit 2 "$BIN" fits new
@@ -74,4 +102,4 @@ expect_exit 3 "$BIN" fits "$model" --revision 0.33.0
 expect_exit 3 "$BIN" fits nothing --revision 0.33.0
 expect_exit 2 "$BIN" fits new --arch sm999
 expect_exit 2 "$BIN" inspect new --arch sm90
-grep -qx 'hint: mxfp4-repack fits new says whether the blob fits a deployment' stderr || fail 'no hint'
+grep -qx 'hint: mxfp4-repack fits new --arch sm90 says whether the blob fits a deployment' stderr || fail 'no hint'

@@ -143,6 +143,7 @@ class Fit:
     revision: str
     differs: Tuple[str, ...]  # facts that are not as the blob was made for
     reasons: Tuple[str, ...]  # why it does not fit, or why that is not known
+    next: Optional[str]  # what to do about a blob that does not fit
     warnings: Tuple[str, ...]
     document: Mapping[str, Any] = dataclasses.field(repr=False)
 
