@@ -12,12 +12,14 @@
 #include "apps/shard_option.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/blob/blob_reader.hpp"
+#include "formats/blob/shard_manifest.hpp"
 #include "formats/conversion/estimate.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/decision/also_serves.hpp"
 #include "formats/decision/given_path.hpp"
 #include "formats/decision/unfinished.hpp"
 #include "formats/os/file.hpp"
+#include "formats/output/records.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -116,11 +118,25 @@ bool lacks_ranks(const std::filesystem::path& out) {
   }
 }
 
+// What to do behind a shard: finalize puts together what is there only if all shards are.
+std::string shard_step(const std::filesystem::path& output, const std::string& out) {
+  const std::string finalize = fmt::format("mxfp4-repack finalize {}", out);
+  try {
+    const std::vector<std::filesystem::path> shards = find_shards(output);
+    const auto complete = static_cast<int64_t>(shards.size());
+    const int64_t all = shards.empty() ? 0 : read_shard_manifest(shards.front()).shard.count;
+    if (complete >= all) return finalize;
+    return fmt::format("the other shards, {} of {} are complete; then {}", complete, all, finalize);
+  } catch (const Error&) {
+    return finalize;  // another process writes one
+  }
+}
+
 // What checks the result.
 std::string check_command(const ConvertOptions& options, bool whole, const std::string& out) {
-  const bool some = whole && options.deployment.rank && lacks_ranks(options.output);
-  return fmt::format("mxfp4-repack {} {}{}", whole ? "verify" : "finalize", out,
-                     some ? " --some-ranks" : "");
+  if (!whole) return shard_step(options.output, out);
+  const bool some = options.deployment.rank && lacks_ranks(options.output);
+  return fmt::format("mxfp4-repack verify {}{}", out, some ? " --some-ranks" : "");
 }
 
 void print_summary(const ConvertOptions& options, const RepackPlan& plan,

@@ -9,6 +9,7 @@
 
 #include "apps/known_names.hpp"
 #include "apps/parsers.hpp"
+#include "apps/suggest.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
 #include "formats/os/file.hpp"
@@ -99,6 +100,27 @@ std::vector<std::string> Defaults::words() const {
     }
   }
   return out;
+}
+
+std::vector<std::string> misspelt_variables(const char* const* environment) {
+  constexpr std::string_view kPrefix = "MXFP4_REPACK_";
+  // Behind the prefix: its letters would make all names near.
+  std::vector<std::string> known = {"DEFAULTS", "PROGRESS_SECONDS", "SIMD"};
+  for (const DefaultRow& row : kRows) {
+    known.push_back(std::string(row.variable).substr(kPrefix.size()));
+  }
+  std::vector<std::string> words;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const std::string_view name = entry.substr(0, entry.find('='));
+    if (!name.starts_with(kPrefix)) continue;
+    const std::string_view own = name.substr(kPrefix.size());
+    if (std::ranges::find(known, own) != known.end()) continue;
+    const std::string near = nearest_word(own, known);
+    if (near.empty()) continue;
+    words.push_back(fmt::format("{}: no such variable; did you mean {}{}?", name, kPrefix, near));
+  }
+  return words;
 }
 
 Defaults read_defaults(GetVariable get) {

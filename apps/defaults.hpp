@@ -30,6 +30,11 @@ struct Defaults {
 // Returns the value of an environment variable, or null.
 using GetVariable = const char* (*)(const char* name);
 
+// "MXFP4_REPACK_REVISON: no such variable; did you mean MXFP4_REPACK_REVISION?" for each variable
+// of the environment whose name is near the name of a default. `environment`: "NAME=VALUE" each, a
+// null at the end.
+[[nodiscard]] std::vector<std::string> misspelt_variables(const char* const* environment);
+
 // Reads variables and file: MXFP4_REPACK_DEFAULTS names it, else it is mxfp4-repack/defaults.json
 // in XDG_CONFIG_HOME or ~/.config, where it may be missing. Throws Error::usage naming the
 // variable, Error::input naming the file and its member.

@@ -164,6 +164,19 @@ std::string machine_hint(const std::string& given) {
   std::ranges::transform(lower, lower.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (lower == "cpu") return "--arch x86_64 or --arch aarch64 is a CPU";
+  static const std::set<std::string> kOwn = {"native", "auto", "host",    "local", "localhost",
+                                             "this",   "self", "current", "detect"};
+  if (kOwn.contains(lower)) {
+    return "on the serving machine, mxfp4-repack-probe > facts.json; then --target facts.json";
+  }
+  static const std::set<std::string> kMakers = {"cuda", "rocm", "hip", "nvidia", "amd", "gpu"};
+  if (kMakers.contains(lower)) {
+    return "the GPU is what counts: --arch sm90, --arch H100, --arch gfx950; list machines shows "
+           "all";
+  }
+  if (lower == "all" || lower == "any") {
+    return "one machine at a time; mxfp4-repack explain --fleet FILE answers for several";
+  }
   if (names_intel_gpu(lower)) {
     return "Intel's GPUs are all one to the rules: --platform xpu, without --arch";
   }

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "apps/request.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/output/output_directory.hpp"
 #include "lib/core/error.hpp"
@@ -112,6 +113,7 @@ std::string html_page(const std::string& title, const std::string& body) {
 }
 
 void write_html_page(const fs::path& file, const std::string& page) {
+  require_local("--html", file);
   if (file == "-") {
     throw Error::usage("--html: - is not standard output").hint("./- is a file of that name");
   }

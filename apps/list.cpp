@@ -353,7 +353,8 @@ int run_list(const ListOptions& options, const Console& console) {
     throw Error::usage(fmt::format("--revision: has no effect with list {}", options.what));
   }
   if (!options.name.empty() && options.what != "layouts") {
-    throw Error::usage(fmt::format("'{}': has no effect with list {}", options.name, options.what));
+    throw Error::usage(fmt::format("'{}': has no effect with list {}", options.name, options.what))
+        .hint(fmt::format("mxfp4-repack list {} shows all of them", options.what));
   }
   // Ask: find the rules, which only some tables depend on.
   const bool usual =

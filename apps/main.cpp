@@ -79,7 +79,7 @@ class Failure {
  private:
   int say(Error error) const {
     std::fflush(stdout);
-    if (error.hint_text().empty()) error.hint(mxfp4::near_path_hint(error));
+    if (error.hint_text().empty()) error.hint(mxfp4::path_hint(error));
     console().error(error.what(), error.hint_text());
     if (json_) print(mxfp4::error_json(error));
     return mxfp4::exit_code_of(error.kind());
@@ -256,6 +256,10 @@ int run(int argc, char** argv) {
     mxfp4::declare_commands(app, line);
     failure.set_command(command_in(app, words));
     mxfp4::refuse_empty_values(words);
+    if (mxfp4::asks_for_version_json(words)) {
+      failure.console().result_json(mxfp4::version_json());
+      return mxfp4::kOk;
+    }
     if (mxfp4::asks_for_long_version(words)) {
       failure.console().result(mxfp4::version_text(/*verbose=*/true));
       return mxfp4::kOk;
@@ -264,6 +268,7 @@ int run(int argc, char** argv) {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
     mxfp4::apply_defaults(mxfp4::read_defaults(environment_variable), line);
     failure.set_console(console.emplace(line.global));
+    for (const std::string& misspelt : mxfp4::misspelt_variables(environ)) console->warn(misspelt);
     choose_instruction_set();
     choose_threads(line, *console);
     const int code = line.run(*console);

@@ -195,7 +195,23 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
   return whole;
 }
 
+void require_local(std::string_view flag, const std::filesystem::path& path) {
+  const std::string text = path.string();
+  if (text.find("://") != std::string::npos) {
+    throw Error::usage(
+        fmt::format("{}: {}: an address, and this program writes local files only", flag, text))
+        .hint("write to a local directory, then copy it there");
+  }
+  // bash leaves it so in --output=~/packed, and nobody wants to remove a directory of that name
+  // again.
+  if (text == "~" || text.starts_with("~/")) {
+    throw Error::usage(fmt::format("{}: {}: the shell left ~ as it is", flag, text))
+        .hint(fmt::format("leave out quotes and \"=\"; ./{} is a path of that name", text));
+  }
+}
+
 void require_directory(const std::filesystem::path& out) {
+  require_local("--output", out);
   if (out != "-") return;
   throw Error::usage("--output: - is not standard output: a directory is written")
       .hint("./- is a directory of that name");

@@ -31,7 +31,11 @@ namespace mxfp4 {
 [[nodiscard]] CheckpointOptions checkpoint_from(const InputOptions& options,
                                                 std::optional<Family> family);
 
-// Throws Error::usage if OUT is "-": a directory is written, and no stream.
+// Throws Error::usage if the path that `flag` names is an address, or begins with a "~" that the
+// shell left as it was.
+void require_local(std::string_view flag, const std::filesystem::path& path);
+
+// The same for OUT, which may not be "-" either: a directory is written, and no stream.
 void require_directory(const std::filesystem::path& out);
 
 // A conversion, and, if it is refused for its parallel sizes, the sizes that would work.

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <numeric>
 
 #include "apps/text_layout.hpp"
+#include "formats/blob/manifest.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -79,19 +81,91 @@ std::string nearest_names_hint(std::string_view word, const std::vector<std::str
   return fmt::format("the nearest names: {}; list {} shows all", fmt::join(near, ", "), table);
 }
 
+namespace {
+
+struct OtherValue {
+  std::string_view word;   // what people call it
+  std::string_view value;  // what it is called here
+};
+constexpr std::array kOtherValues = {
+    OtherValue{"env", "variables"},
+    OtherValue{"environment", "variables"},
+    OtherValue{"vars", "variables"},
+    OtherValue{"flags", "knobs"},
+    OtherValue{"options", "knobs"},
+    OtherValue{"gpus", "machines"},
+    OtherValue{"gpu", "machines"},
+    OtherValue{"archs", "machines"},
+    OtherValue{"architectures", "machines"},
+    OtherValue{"devices", "machines"},
+    OtherValue{"releases", "revisions"},
+    OtherValue{"versions", "revisions"},
+    OtherValue{"engines", "revisions"},
+    OtherValue{"vllm", "revisions"},
+    OtherValue{"libs", "libraries"},
+    OtherValue{"packages", "libraries"},
+    OtherValue{"kernels", "backends"},
+    OtherValue{"models", "styles"},
+    OtherValue{"formats", "layouts"},
+    OtherValue{"nvidia", "cuda"},
+    OtherValue{"amd", "rocm"},
+    OtherValue{"hip", "rocm"},
+    OtherValue{"intel", "xpu"},
+    OtherValue{"gzip", "zstd"},
+    OtherValue{"zst", "zstd"},
+    OtherValue{"off", "none"},
+    OtherValue{"false", "none"},
+    OtherValue{"no", "none"},
+};
+
+}  // namespace
+
 Error unknown_value(std::string_view flag, std::string_view value,
                     const std::vector<std::string>& known) {
+  // "completion $SHELL" gives a path.
+  const std::string_view name = value.substr(value.rfind('/') + 1);
+  const auto has = [&](std::string_view word) {
+    return std::ranges::find(known, word) != known.end();
+  };
+  const auto* other = std::ranges::find(kOtherValues, name, &OtherValue::word);
+  const std::string_view meant = has(name) ? name : other != kOtherValues.end() ? other->value : "";
+  if (has(meant)) {
+    return Error::usage(fmt::format("{}: unknown value '{}'", flag, value))
+        .hint(fmt::format("did you mean {}?", meant));
+  }
   return Error::usage(fmt::format("{}: unknown value '{}'", flag, value))
       .hint(nearest_hint(value, known));
 }
 
-std::string near_path_hint(const Error& error) {
+namespace {
+
+// What a shell replaces, unless quotes or a flag's "=" keep it from that.
+std::string unexpanded_hint(const std::string& path) {
+  if (path.starts_with("~"))
+    return "the shell replaces ~ only at the beginning of a word without quotes";
+  if (path.find('$') != std::string::npos) return "the shell replaces $ only outside single quotes";
+  if (path.find_first_of("*?[") != std::string::npos)
+    return "no file has a name that matches; quotes also keep the shell from looking for one";
+  return "";
+}
+
+}  // namespace
+
+std::string path_hint(const Error& error) {
   namespace fs = std::filesystem;
-  const fs::path path = error.file();
+  fs::path path = error.file();
   std::error_code code;
-  if (error.kind() != ErrorKind::kInput) return "";
-  if (path.empty() || fs::exists(fs::symlink_status(path, code)) || !path.has_filename()) return "";
+  if (error.kind() != ErrorKind::kInput || path.empty() || error.is_unreadable()) return "";
+  if (!path.has_filename()) path = path.parent_path();
+  // A file within a blob is damaged, or was not copied: its name is not what the user typed.
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (path.filename().string().starts_with("layer-") && fs::exists(folder / kManifestName, code)) {
+    return fmt::format("mxfp4-repack verify {} names all that is missing or damaged",
+                       shell_word(folder.string()));
+  }
+  if (fs::exists(fs::symlink_status(path, code)) || !path.has_filename()) return "";
   if (path == "-") return "- is not standard input here; ./- is a file of that name";
+  if (std::string shell = unexpanded_hint(error.file()); !shell.empty()) return shell;
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::vector<std::string> names;
   for (fs::directory_iterator at(parent, code), end; !code && at != end; at.increment(code)) {

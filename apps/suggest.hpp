@@ -30,9 +30,10 @@ namespace mxfp4 {
                                              const std::vector<std::string>& candidates,
                                              std::string_view table);
 
-// "did you mean DIR/NAME?" for an error about a path that is not there, if its directory has a name
-// that is near; else empty.
-[[nodiscard]] std::string near_path_hint(const Error& error);
+// What helps with an error of kind kInput about a path: "did you mean DIR/NAME?" for one that is
+// not there, if its directory has a name that is near; a word about what the shell left as it was;
+// `verify` for a file within a blob. Else empty.
+[[nodiscard]] std::string path_hint(const Error& error);
 
 // Error::usage "<flag>: unknown value '<value>'" with the hint of nearest_hint().
 [[nodiscard]] Error unknown_value(std::string_view flag, std::string_view value,

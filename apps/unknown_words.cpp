@@ -70,6 +70,8 @@ constexpr std::array kOtherNames = {
     OtherName{"--workers", "--threads"},
     OtherName{"--num-threads", "--threads"},
     OtherName{"--nproc", "--threads"},
+    OtherName{"--num-workers", "--threads"},
+    OtherName{"--num-proc", "--threads"},
     OtherName{"--mem", "--memory"},
     OtherName{"--ram", "--memory"},
     OtherName{"--simulate", "--dry-run"},
@@ -113,11 +115,16 @@ constexpr std::array kOtherCommands = {
     OtherCommand{"why", "explain"},    OtherCommand{"fit", "fits"},
 };
 
+bool contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
 // The hint for a word that is not a command.
 std::string command_hint(const std::string& word, const std::vector<std::string>& commands) {
   const auto* other =
       std::ranges::find(kOtherCommands, std::string_view(word), &OtherCommand::word);
   if (other != kOtherCommands.end()) return fmt::format("did you mean {}?", other->command);
+  if (word == "probe") return "mxfp4-repack-probe is a program of its own";
   return nearest_hint(word, commands);
 }
 
@@ -128,10 +135,6 @@ std::vector<std::string> flag_names(const CLI::App& command) {
     for (const std::string& name : option->get_snames()) names.push_back("-" + name);
   }
   return names;
-}
-
-bool contains(const std::vector<std::string>& words, std::string_view word) {
-  return std::ranges::find(words, word) != words.end();
 }
 
 std::string lower(std::string_view text) {
@@ -230,6 +233,26 @@ std::string unknown_flag_in(const CLI::App& command, const std::string& word) {
 
 }  // namespace
 
+namespace {
+
+// The word with the dashes of a keyboard at its beginning, in place of those that a text processor
+// made of them: one of U+2010 to U+2015 or U+2212 is a word's "--", or a letter's "-".
+std::string with_plain_dashes(const std::string& word) {
+  constexpr size_t kBytes = 3;  // of each of them in UTF-8
+  size_t at = 0;
+  while (word.size() >= at + kBytes) {
+    const std::string_view sign = std::string_view(word).substr(at, kBytes);
+    const bool dash = sign.starts_with("\xe2\x80") && sign[2] >= '\x90' && sign[2] <= '\x95';
+    if (!dash && sign != "\xe2\x88\x92") break;
+    at += kBytes;
+  }
+  if (at == 0) return word;
+  const std::string rest = word.substr(std::min(word.find_first_not_of('-', at), word.size()));
+  return (rest.find_first_of("= ") == 1 || rest.size() == 1 ? "-" : "--") + rest;
+}
+
+}  // namespace
+
 std::string target_key_hint(const std::string& key) {
   std::vector<std::string> flags;
   std::vector<std::string> members;
@@ -252,6 +275,10 @@ Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& word
   const CLI::App* command = nullptr;
   for (const std::string& word : words) {
     if (word == "--") break;
+    if (const std::string plain = with_plain_dashes(word); plain != word) {
+      return {fmt::format("unknown flag '{}'", word),
+              fmt::format("its dash is not the keyboard's: {}", plain)};
+    }
     if (command == nullptr && !looks_like_flag(word)) {
       if (!contains(commands, word)) {
         const bool other = std::ranges::find(kOtherCommands, std::string_view(word),

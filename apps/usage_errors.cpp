@@ -6,12 +6,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
+#include <system_error>
 
 #include "apps/options.hpp"
 #include "apps/shared_flags.hpp"
 #include "apps/text_layout.hpp"
 #include "apps/unknown_words.hpp"
+#include "formats/blob/manifest.hpp"
 #include "lib/oracle/machines.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -127,9 +131,31 @@ std::string reworded(const CLI::App& command, const CLI::Error& error,
   return error.what();  // ValidationError: the text comes from number_in()
 }
 
+// "blob" for files that lie in one blob: "find ... | xargs mxfp4-repack verify".
+std::string blob_around(const std::vector<std::string>& words, const std::string& surplus) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path folder = fs::path(surplus).parent_path();
+  if (!fs::exists(folder.empty() ? fs::path(kManifestName) : folder / kManifestName, ignored))
+    return "";
+  const bool all = std::ranges::any_of(words, [&](const std::string& word) {
+    return word != surplus && fs::path(word).parent_path() == folder && fs::exists(word, ignored);
+  });
+  return !all ? "" : folder.empty() ? "." : folder.string();
+}
+
 // The flag for which a surplus word was most likely meant, as a hint; empty if none is likely.
 std::string likely_meaning(const CLI::App& command, const CLI::Error& error,
+                           const std::vector<std::string>& words,
                            const std::vector<std::string>& surplus) {
+  const bool behind_dashes = std::ranges::find(words, "--") != words.end();
+  if (behind_dashes && std::ranges::any_of(surplus, looks_like_flag))
+    return "behind -- no word is a flag";
+  if (!surplus.empty()) {
+    if (const std::string blob = blob_around(words, surplus.front()); !blob.empty()) {
+      return fmt::format("a blob is given by its directory, {}", shell_word(blob));
+    }
+  }
   if (surplus.size() != 1) return "";
   const std::string word = shell_word(surplus.front());
   const CLI::Option* missing = missing_option(command);
@@ -140,6 +166,12 @@ std::string likely_meaning(const CLI::App& command, const CLI::Error& error,
   const auto takes = [&](const char* flag) { return command.get_option_no_throw(flag) != nullptr; };
   if (takes("--arch") && find_machine(surplus.front()) != nullptr) {
     return fmt::format("did you mean --arch {}?", word);
+  }
+  if (takes("--revision") && find_release(surplus.front()) != nullptr) {
+    return fmt::format("did you mean --revision {}?", word);
+  }
+  if (takes("--target") && surplus.front().ends_with(".json")) {
+    return fmt::format("did you mean --target {}?", word);
   }
   if (command.get_name() == "verify") return fmt::format("did you mean --against {}?", word);
   return "";
@@ -169,7 +201,7 @@ Complaint complaint_of(const CLI::App& app, const CLI::Error& error,
     help = "a checkpoint of several files is given by its directory";
   }
   const std::vector<std::string> surplus = surplus_words(app, *command);
-  const std::string meant = likely_meaning(*command, error, surplus);
+  const std::string meant = likely_meaning(*command, error, words, surplus);
   return {reworded(*command, error, words, surplus), meant.empty() ? help : meant};
 }
 

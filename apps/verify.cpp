@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
@@ -85,8 +86,9 @@ void forget_small_files(const fs::path& blob) {
 }
 
 // Reads the manifests of all ranks. A damaged manifest becomes a finding, and its rank is left out.
+// `hint`: of the last damaged one.
 void open_ranks(const fs::path& path, ReadFrom from, std::vector<fs::path>& ranks,
-                std::vector<Manifest>& manifests, Findings& findings) {
+                std::vector<Manifest>& manifests, Findings& findings, std::string& hint) {
   for (const fs::path& blob : require_blobs(path)) {
     if (from == ReadFrom::kDevice) forget_small_files(blob);
     try {
@@ -95,6 +97,7 @@ void open_ranks(const fs::path& path, ReadFrom from, std::vector<fs::path>& rank
     } catch (const Error& error) {
       if (error.is_unreadable()) throw;
       findings.emplace_back(error.what());
+      hint = error.hint_text();
     }
   }
 }
@@ -108,12 +111,13 @@ std::string next_after_differences(const std::vector<Manifest>& manifests, Sourc
         "mxfp4-repack inspect shows",
         made_from);
   }
-  return "convert again, with the same flags and --resume --check";
+  return std::string(kMendBlob);
 }
 
+// `next`: what to do, if it is known already.
 int report(const VerifyOptions& options, const fs::path& model,
            const std::vector<Manifest>& manifests, const Findings& findings, Source* source,
-           double seconds, const Console& console) {
+           std::string next, double seconds, const Console& console) {
   size_t layers = 0;
   for (const Manifest& manifest : manifests) layers += manifest.layers.size();
   if (console.json()) {
@@ -144,7 +148,8 @@ int report(const VerifyOptions& options, const fs::path& model,
     for (const std::string& finding : findings) console.result(visible(finding) + "\n");
     console.result(fmt::format("{}: {}\n", visible(options.blob.string()),
                                console.bad(count_of(findings.size(), "difference"))));
-    if (layers > 0) console.say_next(next_after_differences(manifests, source));
+    if (next.empty() && layers > 0) next = next_after_differences(manifests, source);
+    if (!next.empty()) console.say_next(next);
   }
   return findings.empty() ? kOk : kDifference;
 }
@@ -156,7 +161,8 @@ int run_verify(const VerifyOptions& options, const Console& console) {
   Findings findings;
   std::vector<fs::path> ranks;
   std::vector<Manifest> manifests;
-  open_ranks(options.blob, options.from, ranks, manifests, findings);
+  std::string next;
+  open_ranks(options.blob, options.from, ranks, manifests, findings, next);
   // Open the source before there are threads: it may be read in a child process
   // (child_process.hpp).
   std::shared_ptr<Source> source;
@@ -193,10 +199,16 @@ int run_verify(const VerifyOptions& options, const Console& console) {
     warn_of_missing_ranks(options.blob, manifests, console);
   } else if (std::string missing = missing_ranks(options.blob, manifests); !missing.empty()) {
     console.note("--some-ranks accepts that ranks are missing");
+    if (findings.empty()) {
+      next =
+          "convert again, with --resume and the same flags but without --rank: it makes those "
+          "ranks";
+    }
     findings.push_back(std::move(missing));
   }
   check_truncation();
-  return report(options, model, manifests, findings, source.get(), progress.seconds(), console);
+  return report(options, model, manifests, findings, source.get(), std::move(next),
+                progress.seconds(), console);
 }
 
 }  // namespace mxfp4

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "apps/embedded.hpp"
+#include "apps/json_output.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/blob/seekable_zstd.hpp"
 #include "lib/kernels/instruction_sets.hpp"
@@ -27,7 +28,7 @@ std::string version_text(bool verbose) {
   for (const Engine engine : {Engine::kVllm, Engine::kSglang}) {
     const Release& newest = newest_release(engine);
     field(engine_title(engine),
-          fmt::format("{} to {} ({}), the newest release known; list revisions shows all",
+          fmt::format("{} to {} of {}, the newest release known",
                       releases_of(engine).front()->version, newest.version, newest.date));
   }
   field("layouts", fmt::format("{}", all_layouts().size()));
@@ -39,6 +40,30 @@ std::string version_text(bool verbose) {
   const std::vector<std::string> sets = kernels::instruction_sets();
   field("instructions", fmt::format("{}; here: {}", sets.front(), fmt::join(sets, ", ")));
   return out;
+}
+
+Json version_json() {
+  Json json = json_document("version");
+  json["version"] = MXFP4_REPACK_VERSION;
+  json["commit"] = text_or_null(std::string(built_from_commit()));
+  Json& engines = json["engines"] = Json::object();
+  for (const Engine engine : {Engine::kVllm, Engine::kSglang}) {
+    const Release& newest = newest_release(engine);
+    engines[std::string(engine_name(engine))] = {{"oldest", releases_of(engine).front()->version},
+                                                 {"newest", newest.version},
+                                                 {"date", newest.date}};
+  }
+  json["instructions"] = kernels::instruction_sets();
+  return json;
+}
+
+bool asks_for_version_json(const std::vector<std::string>& words) {
+  const auto any = [&](std::string_view a, std::string_view b) {
+    return std::ranges::any_of(words, [&](const auto& word) { return word == a || word == b; });
+  };
+  static const std::set<std::string> kAll = {"--version", "-V", "-v", "-vV", "-Vv", "--json"};
+  return any("--json", "") && (any("--version", "-V") || any("-vV", "-Vv")) &&
+         std::ranges::all_of(words, [](const auto& word) { return kAll.contains(word); });
 }
 
 bool asks_for_long_version(const std::vector<std::string>& words) {

@@ -1,6 +1,7 @@
 // What --version prints.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,10 @@ namespace mxfp4 {
 // "mxfp4-repack 0.2.0", and with `verbose` what a bug report needs: the commit, the releases that
 // the program knows, its libraries and the instructions in use.
 [[nodiscard]] std::string version_text(bool verbose);
+
+// The same as the document of --version --json.
+[[nodiscard]] nlohmann::ordered_json version_json();
+[[nodiscard]] bool asks_for_version_json(const std::vector<std::string>& words);
 
 // Whether the words ask for the version, and for all of it: --version -v, -V -v, -vV.
 [[nodiscard]] bool asks_for_long_version(const std::vector<std::string>& words);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "formats/os/mapped_file.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
+#include "lib/core/error.hpp"
 
 namespace mxfp4 {
 
@@ -20,6 +22,10 @@ namespace mxfp4 {
 // also be the model directory around the blob (its mxfp4_repack folder). Empty if `path` is not a
 // blob.
 [[nodiscard]] std::vector<std::filesystem::path> find_blobs(const std::filesystem::path& path);
+
+// The error for a directory with a blob's layer files whose manifest is not there: a copy or a
+// download that is not whole. Nothing for every other directory.
+[[nodiscard]] std::optional<Error> part_of_blob(const std::filesystem::path& directory);
 
 // Whether a folder has the name of one rank's part of a blob: "rank-03-of-08".
 [[nodiscard]] bool is_rank_directory(std::string_view name);

@@ -93,7 +93,7 @@ const Layout* layout_of(const Manifest& manifest) {
   const Layout* layout = layout_by_id(manifest.layout);
   if (layout != nullptr) return layout;
   throw Error::input(fmt::format("layout: {} is not known", in_quotes(manifest.layout)))
-      .hint("a newer mxfp4-repack wrote this blob");
+      .hint(kNewerProgram);
 }
 
 std::vector<Output> outputs_of(const Manifest& manifest, const ManifestLayer& layer) {

@@ -31,6 +31,10 @@ inline constexpr int64_t kFormatVersion = 1;
 // The layout id of a blob that stops at the loaded layout (--emit loaded).
 inline constexpr std::string_view kLoadedLayoutId = "loaded";
 
+// The hint for a blob that says what only a later version of this program knows.
+inline constexpr const char* kNewerProgram =
+    "a newer mxfp4-repack wrote this blob; update this one";
+
 // In the __metadata__ of every packed layer file, and of no other.
 inline constexpr const char* kPackedMark = "mxfp4_repack.layout";
 

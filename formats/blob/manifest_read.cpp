@@ -240,6 +240,17 @@ ManifestFile read_file(const JsonFields& object) {
   return file;
 }
 
+// The error for a text without the seal that ends every manifest: what it is instead.
+Error no_seal(std::string_view text) {
+  constexpr const char* kAgain = "is the copy complete? fetch the file again";
+  if (text.empty()) return Error::input("an empty file").hint(kAgain);
+  if (is_lfs_pointer(text)) return Error::input(kLfsPointer).hint(kFetchLfs);
+  if (const std::string_view coding = other_coding(text); !coding.empty()) {
+    return Error::input(std::string(coding));
+  }
+  return Error::input("manifest_xxh3_128: missing").hint(kAgain);
+}
+
 }  // namespace
 
 void check_plain_name(const std::string& name) {
@@ -251,7 +262,7 @@ void check_plain_name(const std::string& name) {
 
 void check_seal(std::string_view text) {
   const size_t at = text.rfind(kManifestSeal);
-  if (at == std::string_view::npos) throw Error::input("manifest_xxh3_128: missing");
+  if (at == std::string_view::npos) throw no_seal(text);
   if (text.substr(at + kManifestSeal.size()) != checksum_of(text.substr(0, at)) + "\"\n}\n") {
     throw InputFault(Fault::kChecksum,
                      "manifest_xxh3_128: the manifest was changed after it was written");
@@ -303,7 +314,8 @@ Manifest manifest_from_json(const JsonFields& object) {
   if (object.integer("format_version") != kFormatVersion) {
     throw Error::input(
         fmt::format("format_version: {} is not known to this program, which knows {}",
-                    object.integer("format_version"), kFormatVersion));
+                    object.integer("format_version"), kFormatVersion))
+        .hint(kNewerProgram);
   }
   Manifest manifest;
   manifest.tool_version = object.string("tool_version");

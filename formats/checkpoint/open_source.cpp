@@ -54,6 +54,7 @@ std::unique_ptr<Source> open_blob(const fs::path& dir) {
 
 std::unique_ptr<Source> open_directory(const fs::path& dir) {
   if (is_blob(dir) || is_blob(dir / kBlobFolder)) return open_blob(dir);
+  if (const auto part = part_of_blob(dir)) throw Error(*part);
   const fs::path manifest = dir / kRawManifest;
   const bool safetensors = holds_safetensors(dir);
   if (is_there(manifest) && (!safetensors || is_raw_manifest(manifest))) return open_raw(manifest);

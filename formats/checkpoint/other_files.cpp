@@ -24,16 +24,13 @@ namespace fs = std::filesystem;
 
 struct OtherKind {
   std::string_view begins;  // a file's first bytes
-  std::string_view suffix;  // of a file's name; empty: names do not tell
+  std::string_view suffix;  // of a file's name
   std::string_view what;
   std::string_view hint;
 };
 constexpr std::string_view kSafetensorsHint =
     "download or export the model as safetensors, with its config.json";
 constexpr std::array kOtherKinds = {
-    OtherKind{"version https://git-lfs.github.com/spec/", "",
-              "a Git LFS pointer in place of the file",
-              "run `git lfs pull` in the model's directory, or download it with `hf download`"},
     OtherKind{"GGUF", ".gguf", "a GGUF file, as llama.cpp reads; this program does not repack it",
               kSafetensorsHint},
     OtherKind{{"PK\x03\x04", 4},
@@ -64,6 +61,7 @@ void refuse_other_text(std::string_view text) {
   if (const std::string_view coding = other_coding(text); coding.starts_with("compressed")) {
     throw Error::input(std::string(coding)).hint("decompress it first");
   }
+  if (is_lfs_pointer(text)) throw Error::input(kLfsPointer).hint(kFetchLfs);
   for (const OtherKind& kind : kOtherKinds) {
     if (text.starts_with(kind.begins)) {
       throw Error::input(std::string(kind.what)).hint(std::string(kind.hint));
@@ -79,7 +77,6 @@ void refuse_other_directory(const fs::path& directory) {
   }
   std::ranges::sort(files);
   for (const OtherKind& kind : kOtherKinds) {
-    if (kind.suffix.empty()) continue;
     for (const fs::path& file : files) {
       if (file.extension() == kind.suffix) refuse(file, kind.what, kind.hint);
     }

@@ -40,7 +40,7 @@ using Attributes = std::map<std::string, std::string>;
 void check_metadata(const SafetensorsHeader& header, Attributes& agreed) {
   if (header.metadata.contains(kPackedMark)) {
     throw Error::input("already packed: a layer file that this program wrote")
-        .hint("convert takes a blob by its directory");
+        .hint("convert takes a blob by its directory, where its mxfp4_repack.json lies, too");
   }
   std::vector<std::string_view> names;
   for (const SafetensorsTensor& tensor : header.tensors) names.push_back(tensor.name);

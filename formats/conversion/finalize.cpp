@@ -68,9 +68,12 @@ bool all_written(const fs::path& blob, const ShardManifest& shard) {
 void require_directory(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return;
-  throw Error::input(error ? fmt::format("cannot be opened: {}", error.message())
-                           : std::string("not a directory"))
-      .in_file(path.string());
+  Error fault = Error::input(error ? fmt::format("cannot be opened: {}", error.message())
+                                   : std::string("not a directory"))
+                    .in_file(path.string());
+  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (!error && !find_shards(parent).empty()) fault.hint(fmt::format("give {}", parent.string()));
+  throw fault;
 }
 
 // The records of the shards, which lie in one directory: `output`, or the blob's folder of a

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <string>
 #include <system_error>
 
@@ -16,6 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Whether the file has the name of an archive.
+bool is_archive(const fs::path& path) {
+  static const std::set<std::string> kSuffixes = {".tar", ".tgz", ".txz", ".zip",
+                                                  ".gz",  ".xz",  ".bz2", ".7z"};
+  return kSuffixes.contains(path.extension().string()) || path.stem().extension() == ".tar";
+}
+
 // The error for a path that is not a blob, with what it seems to be instead.
 Error no_blob(const fs::path& path) {
   std::error_code ignored;
@@ -27,8 +35,10 @@ Error no_blob(const fs::path& path) {
     Error error = Error::input("not a directory; a blob is one").in_file(name);
     const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
     if (!find_blobs(parent).empty()) error.hint(fmt::format("give {}", parent.string()));
+    if (is_archive(path)) error.hint("an archive? unpack it, then give the blob's directory");
     return error;
   }
+  if (const auto part = part_of_blob(path)) return *part;
   Error error =
       Error::input(fmt::format("no {} here, so no complete blob", kManifestName)).in_file(name);
   // A checkpoint, or what unpack wrote of a blob.

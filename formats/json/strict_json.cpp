@@ -145,6 +145,10 @@ std::string_view other_coding(std::string_view begin) {
   return halves ? "UTF-16" : "";
 }
 
+bool is_lfs_pointer(std::string_view begin) {
+  return begin.starts_with("version https://git-lfs.github.com/spec/");
+}
+
 void check_json_text(std::string_view text) {
   if (const std::string_view coding = other_coding(text); !coding.empty()) {
     const bool compressed = coding.starts_with("compressed");

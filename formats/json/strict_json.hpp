@@ -19,6 +19,12 @@ void check_json_text(std::string_view text);
 // for all else.
 [[nodiscard]] std::string_view other_coding(std::string_view begin);
 
+// What Git leaves in place of a large file that was not fetched, if the text begins so.
+[[nodiscard]] bool is_lfs_pointer(std::string_view begin);
+inline constexpr const char* kLfsPointer = "a Git LFS pointer in place of the file";
+inline constexpr const char* kFetchLfs =
+    "run `git lfs pull` in its directory, or download it with `hf download`";
+
 // The error for a text that a parser refused: "not JSON: ", the place, and what was expected there.
 [[nodiscard]] Error not_json(std::string_view text);
 

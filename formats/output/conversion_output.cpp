@@ -66,6 +66,7 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
   const Answer& answer = answer_to(seen_.there, asked_of(request_));
   if (answer.does == Does::kRefuse) {
     const bool named = answer.kind == ErrorKind::kInput && seen_.cause;
+    if (named && seen_.cause->hint_text() == kNewerProgram) throw Error(*seen_.cause);
     throw named ? seen_.cause->hint(std::string(answer.hint)) : refusal(answer, seen_.named);
   }
   carry_out(answer.does);

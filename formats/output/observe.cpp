@@ -208,6 +208,7 @@ class Observer {
       // Without any other tensor or file, --include-rest changes only the place.
       if (shard.plan != wanted_.plan || shard.shard.count != wanted_.shard->count ||
           path.parent_path() != blob_) {
+        seen_.named.what = other_plan(shard, path);
         return at(There::kShardsOther, path);
       }
       if (shard.source.contradicts(wanted_.source)) {
@@ -217,6 +218,25 @@ class Observer {
     }
     if (seen_.own_shard) return at(There::kOwnShard, blob_ / shard_manifest_name(*wanted_.shard));
     return own_run().value_or(There::kShards);
+  }
+
+  // How the plan of a shard differs from this one. A shard's manifests have its own layers only.
+  [[nodiscard]] std::string other_plan(const ShardManifest& shard, const fs::path& path) const {
+    const Manifest& planned = wanted_.planned.front();
+    std::vector<std::string> differences;
+    if (shard.shard.count != wanted_.shard->count) {
+      differences.push_back(
+          fmt::format("--shard: of {}, now of {}", shard.shard.count, wanted_.shard->count));
+    }
+    if (path.parent_path() != blob_) differences.emplace_back("--include-rest");
+    Manifest then = shard.ranks.front();
+    then.layers = planned.layers;
+    then.rest = planned.rest;
+    for (std::string& difference : differing_flags(then, planned)) {
+      differences.push_back(std::move(difference));
+    }
+    if (differences.empty()) differences.emplace_back("other layers, ranks or tensors");
+    return fmt::format("{}", fmt::join(differences, "; "));
   }
 
   // This shard's unfinished run, if it finished a file.

@@ -80,8 +80,8 @@ constexpr Answer kShards = output("{at}: holds shards of a conversion",
 constexpr Answer kShardBegun =
     output("{out}: holds an unfinished shard of a conversion: {what}",
            "with its --shard, --resume goes on here; --force replaces it");
-constexpr Answer kOtherPlan =
-    output("{at}: a shard of another plan", "all shards need the same input, flags and program");
+constexpr Answer kOtherPlan = output("{at}: a shard of another plan: {what}",
+                                     "all shards need the same input, flags and program");
 constexpr Answer kOtherInput = output("{at}: the input changed since that shard was written",
                                       "run that shard again, with --force");
 constexpr Answer kShardIsThere =

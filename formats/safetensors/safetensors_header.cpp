@@ -314,6 +314,9 @@ SafetensorsHeader parse_safetensors_header(ConstBytes front, int64_t file_size) 
     length |= static_cast<uint64_t>(front[i]) << (8 * i);
   }
   if (length > static_cast<uint64_t>(kMaxSafetensorsHeader)) {
+    if (is_lfs_pointer({reinterpret_cast<const char*>(front.data()), front.size()})) {
+      throw Error::input(kLfsPointer).hint(kFetchLfs);
+    }
     throw Error::input(
         fmt::format("header length {}, at most {} is allowed", length, kMaxSafetensorsHeader));
   }

@@ -21,8 +21,30 @@ TARGETS = (["--arch", "sm90"], ["--arch", "sm90", "--tp-size", "2"], ["--arch", 
            ["--arch", "sm90", "--revision", "0.22.0"])
 
 
+# What a drawn target is made of, beside a backend of a drawn release.
+MACHINES = ("--arch sm90", "--arch sm100", "--arch sm80", "--arch sm89", "--arch sm120", "--arch gfx950", "--arch gfx942", "--arch gfx1250",
+            "--platform xpu", "--arch x86_64")
+MORE = ("", "", "--tp-size 2", "--knob params_dtype=float16", "--knob marlin_input_dtype=fp8", "--knob humming_input_dtype=float8e4m3",
+        "--knob cuda_compiler=13.2", "--activation silu", "--activation situ", "--env VLLM_ROCM_USE_AITER=1", "--level 2")
+DRAWS = int(os.environ.get("MXFP4_DRAWS", "6"))
+
+
 def run(*arguments):
     return subprocess.run([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def listed(what, *flags):
+    return json.loads(run("list", what, "--json", *flags).stdout)[what]
+
+
+def drawn_targets():
+    """Backends of any release with any machine: most of them refuse."""
+    revisions = [row["revision"] for row in listed("revisions")]
+    for _ in range(DRAWS):
+        revision = RANDOM.choice(revisions)
+        backend = RANDOM.choice(listed("backends", "--revision", revision))["backend"]
+        words = f"--revision {revision} --backend {backend} {RANDOM.choice(MACHINES)} {RANDOM.choice(MORE)}"
+        yield words.split()
 
 
 def tree(directory):
@@ -75,7 +97,7 @@ def check_loaded(blob, flags):
 
 def check_style(name, checkpoint):
     made = {}
-    for flags in TARGETS:
+    for flags in (*TARGETS, *drawn_targets()):
         out = f"{name}-{len(made)}"
         done = run("convert", checkpoint, "-o", out, *flags)
         if done.returncode == 0:

@@ -116,7 +116,7 @@ done
 cp -r blob hurt
 printf x | dd of="$(ls hurt/layer-00000*)" bs=1 seek=5000 conv=notrunc 2>/dev/null
 expect_exit 1 "$BIN" verify hurt --against "$model"
-grep -qx 'next: convert again, with the same flags and --resume --check' stdout || fail 'no way to mend it'
+grep -qx 'next: convert again, with the same flags and --resume --check; or fetch those files again' stdout || fail 'no way to mend it'
 
 # The last rank is checked with those that were there before.
 for rank in 1 3 2 0; do

@@ -60,6 +60,31 @@ INPUT is missing: checkpoint: directory, file or manifest|mxfp4-repack convert -
 'c' is one argument too many|mxfp4-repack finalize --help|finalize a -- c
 2 arguments too many: 'b' 'c'|a checkpoint of several files is given by its directory|convert a b c -o out
 --style: has no effect without --against|mxfp4-repack verify --help|verify out --style quark
+'0.33.0' is one argument too many|did you mean --revision 0.33.0\?$|fits out 0.33.0
+'vllm-0.25.1' is one argument too many|did you mean --revision vllm-0.25.1\?$|explain $model vllm-0.25.1
+'facts.json' is one argument too many|did you mean --target facts.json\?$|fits out facts.json
+unknown flag '—tp-size'|its dash is not the keyboard's: --tp-size$|convert $model -o out --arch sm90 —tp-size 2
+unknown flag '–-arch=sm90'|its dash is not the keyboard's: --arch=sm90$|explain $model –-arch=sm90
+unknown flag '−v'|its dash is not the keyboard's: -v$|verify out −v
+--output is missing: directory to write|behind -- no word is a flag$|convert $model -- -o out
+unknown command 'probe'|mxfp4-repack-probe is a program of its own$|probe
+unknown flag '--input'|the checkpoint is the first argument$|convert --input $model -o out
+unknown flag '-i'|the checkpoint is the first argument$|convert -i $model -o out
+unknown flag '--num-workers'|did you mean --threads\?$|convert $model -o out --num-workers 4
+list: unknown value 'gpus'|did you mean machines\?$|list gpus
+list: unknown value 'env'|did you mean variables\?$|list env
+list: unknown value 'releases'|did you mean revisions\?$|list releases
+list: unknown value 'libs'|did you mean libraries\?$|list libs
+completion: unknown value '/usr/bin/zsh'|did you mean zsh\?$|completion /usr/bin/zsh
+'H100': has no effect with list machines|mxfp4-repack list machines shows all of them$|list machines H100
+--arch: unknown machine 'native'|on the serving machine, mxfp4-repack-probe > facts.json; then --target facts.json$|explain --arch native
+--arch: unknown machine 'Auto'|on the serving machine, mxfp4-repack-probe > facts.json; then --target facts.json$|explain --arch Auto
+--arch: unknown machine 'cuda'|the GPU is what counts: --arch sm90|explain --arch cuda
+--arch: unknown machine 'all'|one machine at a time; mxfp4-repack explain --fleet FILE answers for several$|explain --arch all
+--output: s3://bucket/x: an address, and this program writes local files only|write to a local directory|convert $model -o s3://bucket/x --arch sm90
+--output: hf://a/b: an address, and this program writes local files only|write to a local directory|unpack out -o hf://a/b
+--output: ~/packed: the shell left ~ as it is|leave out quotes and "="; ./~/packed is a path|convert $model --output=~/packed --arch sm90
+--output: ~: the shell left ~ as it is|.|unpack out --output=~
 END
 expect_exit 3 "$BIN" explain H100
 expect_one_error 'H100: a machine, not a checkpoint$'
