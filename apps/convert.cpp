@@ -10,6 +10,7 @@
 #include "apps/json_output.hpp"
 #include "apps/request.hpp"
 #include "apps/shard_option.hpp"
+#include "apps/summary.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/shard_manifest.hpp"
@@ -289,9 +290,11 @@ int run_convert(const ConvertOptions& options, const Console& console) {
 
   // Commit: write the manifests last, which completes OUT.
   const RepackResult result = repack.commit();
-  for (const std::string& warning : result.warnings) console.warn(warning);
+  say_summary(console, [&] {
+    for (const std::string& warning : result.warnings) console.warn(warning);
+  });
   if (options.model_card) add_model_card(options.output, console);
-  print_summary(options, plan, result, seconds, console);
+  say_summary(console, [&] { print_summary(options, plan, result, seconds, console); });
   return kOk;
 }
 

@@ -8,6 +8,7 @@
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
 #include "apps/request.hpp"
+#include "apps/summary.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/checkpoint/blob_source.hpp"
 #include "formats/conversion/as_published.hpp"
@@ -140,9 +141,11 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
 
   // Commit: put the new result in DIR, in place of an earlier one.
   const std::string left = output.commit();
-  if (!left.empty()) console.warn(left);
-  warn_of_missing_ranks(options.blob, manifests, console);
-  report_unpacked(options, restored, manifests, progress.seconds(), console);
+  say_summary(console, [&] {
+    if (!left.empty()) console.warn(left);
+    warn_of_missing_ranks(options.blob, manifests, console);
+    report_unpacked(options, restored, manifests, progress.seconds(), console);
+  });
   return kOk;
 }
 

@@ -16,6 +16,7 @@
 #include "formats/json/strict_json.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/file.hpp"
+#include "formats/os/interrupts.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -96,6 +97,20 @@ JournalContent read_journal(const std::filesystem::path& path) {
   return content;
 }
 
+bool is_cut_journal(const std::filesystem::path& path) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr std::string_view kBehind = " {\"plan\":";
+  try {
+    std::string text = read_text_file(path, kMaxJournalBytes);
+    text.erase(text.find_last_not_of('\0') + 1);
+    const std::string_view sum = std::string_view(text).substr(0, kSumDigits);
+    const std::string_view behind = std::string_view(text).substr(sum.size(), kBehind.size());
+    return sum.find_first_not_of(kDigits) == std::string_view::npos && kBehind.starts_with(behind);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 Journal::Journal(Directory directory, std::string name)
     : directory_(std::move(directory)), name_(std::move(name)) {
   while (!lock_existing() && !create()) {
@@ -165,9 +180,10 @@ void Journal::replace(std::string_view text) {
 }
 
 void Journal::append(std::string_view text) {
+  Interrupts interrupts;
   for (std::string_view left = text; !left.empty();) {
     const ssize_t written = ::write(descriptor_, left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && interrupts.again()) continue;
     if (written <= 0) {
       throw Error::output(fmt::format("cannot write: {}", strerror(write_error(written))))
           .in_file(path().string());
@@ -192,10 +208,11 @@ void Journal::begin(const JournalHead& head) {
 
 void Journal::resume(const JournalContent& content) {
   std::string text(static_cast<size_t>(content.bytes), '\0');
+  Interrupts interrupts;
   for (size_t done = 0; done < text.size();) {
     const ssize_t got =
         pread(descriptor_, text.data() + done, text.size() - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && interrupts.again()) continue;
     if (got <= 0) throw Error::output("cannot be read again").in_file(path().string());
     done += static_cast<size_t>(got);
   }

@@ -45,6 +45,9 @@ struct JournalContent : JournalHead {
 
 // Empty if there is no journal, or none that can be read.
 [[nodiscard]] JournalContent read_journal(const std::filesystem::path& path);
+// Whether the file is the beginning of a journal's first line, or nothing, with or without zeros
+// behind it: a power cut may leave so much of a journal that had no name yet.
+[[nodiscard]] bool is_cut_journal(const std::filesystem::path& path);
 
 class Journal {
  public:

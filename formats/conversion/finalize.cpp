@@ -179,6 +179,12 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   }
   for (const fs::path& path : records) blob.remove(path.filename());
   directory.require_in_place();
+  for (const Manifest& manifest : manifests) {
+    for (const ManifestLayer& layer : manifest.layers) {
+      directory.require_in_place(
+          blob_place(".", included) / name_in_blob(manifest.rank, layer.file), layer.size);
+    }
+  }
   return {std::move(manifests), {}};
 }
 

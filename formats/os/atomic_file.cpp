@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "formats/os/interrupts.hpp"
 #include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
 
@@ -100,13 +101,14 @@ void AtomicFile::write_at(int64_t offset, std::span<const ConstBytes> spans) {
 
 // Writes all parts and returns the offset behind them.
 int64_t AtomicFile::write_parts(std::span<iovec> parts, int64_t offset) {
+  Interrupts interrupts;
   while (!parts.empty()) {
     const ssize_t result =
         pwritev(descriptor_, parts.data(), static_cast<int>(parts.size()), offset);
     const bool nothing = result == 0 && parts.front().iov_len > 0;
     if (result < 0 || nothing) {
       const int code = write_error(result);
-      if (code == EINTR) continue;
+      if (!nothing && interrupts.again()) continue;
       if (code == EFAULT) touch(parts);
       check_truncation();
       errno = code;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "formats/os/interrupts.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -199,20 +200,21 @@ void make_directories(const std::filesystem::path& directory) {
       Directory(made.parent_path()).sync();  // else a power cut may lose it, and all that is in it
     } else if (errno != EEXIST || !std::filesystem::is_directory(made, ignored)) {
       if (errno == EEXIST) errno = ENOTDIR;
-      fail(directory, "cannot create");
+      refuse_directory(directory, "cannot create");
     }
   }
 }
 
 void require_removable(const std::filesystem::path& path) {
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
-  if (access(directory.c_str(), W_OK | X_OK) != 0) fail(path, "cannot remove");
+  if (access(directory.c_str(), W_OK | X_OK) != 0) refuse_directory(path, "cannot remove");
 }
 
 int sync_file(int descriptor, bool data_only) {
+  Interrupts interrupts;
   for (;;) {
     if ((data_only ? fdatasync(descriptor) : fsync(descriptor)) == 0) return 0;
-    if (errno != EINTR) return errno;
+    if (!interrupts.again()) return errno;
   }
 }
 

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "formats/os/interrupts.hpp"
+
 namespace mxfp4 {
 namespace {
 
@@ -52,10 +54,11 @@ FileStatus InputFile::status() const {
 }
 
 size_t InputFile::read_some(char* out, size_t size) const {
+  Interrupts interrupts;
   while (true) {
     const ssize_t got = ::read(descriptor_, out, size);
     if (got >= 0) return static_cast<size_t>(got);
-    if (errno != EINTR) throw input_error("cannot be read");
+    if (!interrupts.again()) throw input_error("cannot be read");
   }
 }
 

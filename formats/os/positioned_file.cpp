@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "formats/os/input_fault.hpp"
+#include "formats/os/interrupts.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -123,10 +124,11 @@ ConstBytes PositionedFile::read_direct(int64_t offset, int64_t bytes, MutableByt
   auto* const to = static_cast<std::byte*>(aligned);
   bool direct = true;
   const auto read_ordinarily = [&] { set_direct(descriptor_, direct = false); };
+  Interrupts interrupts;
   for (int64_t done = 0; done < needed;) {
     const ssize_t got =
         ::pread(descriptor_, to + done, static_cast<size_t>(whole - done), begin + done);
-    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && interrupts.again()) continue;
     if (got < 0 && errno == EINVAL && direct) {
       // Some file systems refuse only now. Without the flag the same read is an ordinary one.
       read_ordinarily();
@@ -151,6 +153,7 @@ void PositionedFile::read(int64_t offset, std::span<const MutableBytes> parts) c
   constexpr size_t kPartsAtOnce = 64;
   std::array<iovec, kPartsAtOnce> vector{};
   size_t done = 0;  // of the first part
+  Interrupts interrupts;
   while (!parts.empty()) {
     size_t count = 0;
     for (const MutableBytes& part : parts.first(std::min(parts.size(), kPartsAtOnce))) {
@@ -158,7 +161,7 @@ void PositionedFile::read(int64_t offset, std::span<const MutableBytes> parts) c
       vector[count++] = {part.data() + skip, part.size() - skip};
     }
     const ssize_t got = ::preadv(descriptor_, vector.data(), static_cast<int>(count), offset);
-    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && interrupts.again()) continue;
     if (got < 0) throw system_error("cannot be read");
     offset += got;
     done += static_cast<size_t>(got);

@@ -7,6 +7,7 @@
 #include <new>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_writer.hpp"
@@ -48,6 +49,18 @@ SourceSeen look_at(const OutputRequest& request, const Source& source) {
   for (const FileStatus& file : request.side_files) add(file);
   seen.stamp = checksum_of(text);
   return seen;
+}
+
+// The layer files of a blob in the folder `blob`, and their sizes.
+std::vector<std::pair<fs::path, int64_t>> written_layers(const std::vector<Manifest>& manifests,
+                                                         const fs::path& blob) {
+  std::vector<std::pair<fs::path, int64_t>> sizes;
+  for (const Manifest& manifest : manifests) {
+    for (const ManifestLayer& layer : manifest.layers) {
+      sizes.emplace_back(blob / name_in_blob(manifest.rank, layer.file), layer.size);
+    }
+  }
+  return sizes;
 }
 
 }  // namespace
@@ -246,6 +259,9 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
   all.insert(warnings.begin(), warnings.end());
   all.insert(earlier_.warnings.begin(), earlier_.warnings.end());
   finished_any_ = true;
+  const auto written = written_layers(manifests, blob_place(".", request_.include_rest));
+  std::vector<std::string> said(all.begin(), all.end());
+  said.reserve(said.size() + 2);
   if (request_.shard) {
     std::vector<int64_t> layers;  // numbers
     for (const ManifestLayer& layer : wanted_.planned.front().layers) layers.push_back(layer.index);
@@ -259,9 +275,14 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
     }
     write_manifests(blob(), manifests, request_.read_back);
   }
-  if (directory_.replaces()) journal_->ready();
-  std::vector<std::string> said(all.begin(), all.end());
-  said.reserve(said.size() + 2);
+  const auto require_in_place = [&] {
+    directory_.require_in_place();
+    for (const auto& [file, size] : written) directory_.require_in_place(file, size);
+  };
+  if (directory_.replaces()) {
+    require_in_place();
+    journal_->ready();
+  }
   if (std::string left = directory_.publish(); !left.empty()) said.push_back(std::move(left));
   // The result is there, whatever fails from here on.
   try {
@@ -272,6 +293,7 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
   } catch (const Error& error) {
     said.push_back(fmt::format("{}; the journal of this run remains", error.what()));
   }
+  require_in_place();
   return said;
 }
 

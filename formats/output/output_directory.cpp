@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -70,6 +71,18 @@ void refuse_broken_links(const fs::path& path) {
         .in_file(at.string())
         .hint("make the directory that the link names, or choose another one");
   }
+}
+
+// Tries a look twice: what failed once may pass.
+template <class Look>
+bool passes_once(const Look& look) {
+  for (int again = 0; again < 2; ++again) {
+    try {
+      if (look()) return true;
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -160,12 +173,24 @@ std::optional<BegunReplacement> OutputDirectory::begun_replacement() const {
 }
 
 void OutputDirectory::require_in_place() const {
-  for (int again = 0; again < 2; ++again) {  // what failed once may pass
-    const std::optional<FileState> opened = directory_->state(".");
-    if (opened && identity_of(path_) == opened->identity) return;
-  }
+  const Directory& there = published_ ? home() : *directory_;
+  const bool in_place = passes_once([&] {
+    const std::optional<FileState> opened = there.state(".");
+    return opened && identity_of(path_) == opened->identity;
+  });
+  if (in_place) return;
   throw Error::output("another directory has got this name; the files are in the one that had it")
       .in_file(path_.string());
+}
+
+void OutputDirectory::require_in_place(const fs::path& file, int64_t size) const {
+  const bool in_place = passes_once([&] {
+    const std::optional<FileState> state = home().state(file);
+    return state && state->size == size;
+  });
+  if (in_place) return;
+  throw Error::output("another file or folder has got this name, or one above it")
+      .in_file((path_ / file).lexically_normal().string());
 }
 
 std::string OutputDirectory::publish() {
@@ -175,6 +200,7 @@ std::string OutputDirectory::publish() {
     replacement_->check_old();
     note = replacement_->exchange();
   }
+  published_ = true;
   keep();
   return note;
 }

@@ -56,6 +56,9 @@ class OutputDirectory {
   [[nodiscard]] std::optional<int64_t> free_bytes() const;
   // Throws Error::output if `path` leads to another directory by now: the result lies elsewhere.
   void require_in_place() const;
+  // The same, and if home() has no file of this name and size, or only behind a link: somebody gave
+  // the name of a folder on the way to another one.
+  void require_in_place(const std::filesystem::path& file, int64_t size) const;
   // Call it when everything in home() is complete and the journal says ready. After replace() it
   // puts the new result in place and removes the old one. Returns a line about what could not be
   // removed; empty if all could.
@@ -81,6 +84,7 @@ class OutputDirectory {
   bool replaces_ = false;  // or would, without `look_only`
   bool made_ = false;      // `path` was created here
   bool keep_ = false;
+  bool published_ = false;  // home() is `path`
 };
 
 }  // namespace mxfp4

@@ -226,7 +226,10 @@ struct OwnFileRules {
   [[nodiscard]] bool by_content(const fs::path& path, const std::string& name, int64_t size) const {
     // A half-written file is ours only if a record is there, or if it is itself the beginning of a
     // journal.
-    if (is_temporary(name)) return records.any() || size == 0 || read_journal(path).bytes > 0;
+    if (is_temporary(name)) {
+      return records.any() || size == 0 || read_journal(path).bytes > 0 ||
+             (name.substr(1).starts_with(kJournalPrefix) && is_cut_journal(path));
+    }
     // A crash may leave an empty file; removing it loses nothing.
     if (size == 0 && is_our_name(name, {})) return true;
     if (name.starts_with(kJournalPrefix)) return read_journal(path).bytes > 0;

@@ -192,6 +192,11 @@ void recover_inside(const Places& places) {
   (void)move_in(places, moving, arriving ? out.folder(places.old) : move_out(places));
 }
 
+[[noreturn]] void refuse_name(const Directory& out) {
+  throw Error::output("cannot be replaced: another directory has got its name")
+      .in_file(out.path().string());
+}
+
 // Runs what is left to do behind the point of no return; says what failed.
 template <class Body>
 std::string noted(const Body& body) {
@@ -286,15 +291,19 @@ std::string Replacement::exchange() {
 
 std::string Replacement::exchange_beside() {
   const Directory& holder = places_.holder;
-  if (!holder.holds(places_.out, out_) || !holder.holds(places_.fresh, *place_)) {
-    throw Error::output("cannot be replaced: another directory has got its name")
-        .in_file(out_.path().string());
-  }
+  if (!holder.holds(places_.out, out_) || !holder.holds(places_.fresh, *place_)) refuse_name(out_);
   std::string name = places_.fresh;
   Directory place = place_->named(out_.path());
   if (!holder.exchange(places_.fresh, places_.out)) {
     throw Error::output("cannot be replaced: the file system refuses to exchange two names now")
         .in_file(out_.path().string());
+  }
+  // Somebody may have given OUT's name to a directory of theirs since the look: it gets it back. A
+  // look that failed once may pass.
+  if (!holder.holds(places_.fresh, out_) && !holder.holds(places_.fresh, out_)) {
+    bool back = false;
+    (void)noted([&] { back = holder.exchange(places_.fresh, places_.out); });
+    if (back) refuse_name(out_);
   }
   // The new result is OUT: what fails from here on is only said. The old one gets a name of its
   // own, which says what it is if this process is killed.
@@ -326,6 +335,7 @@ std::string Replacement::exchange_inside() {
 std::string Replacement::remove_old(const Directory& from, const fs::path& path,
                                     const std::string& name) const {
   std::string note = noted([&] { remove_own_files(from, old_); });
+  std::string kept;  // a line
   const std::string back = noted([&] {
     const OwnFiles remaining = find_own_files(path, Evidence::kName);
     for (const fs::path& file : remaining.foreign) {
@@ -334,11 +344,14 @@ std::string Replacement::remove_old(const Directory& from, const fs::path& path,
       const auto folder = from.find(file.parent_path());
       const Directory to = place_->folder(file.parent_path());
       const std::string file_name = file.filename().string();
-      if (folder && !to.state(file_name)) folder->rename(file_name, to, file_name);
+      if (!folder || to.state(file_name)) continue;
+      folder->rename(file_name, to, file_name);
+      kept = fmt::format("{}: appeared while the old result was replaced, and is kept",
+                         (to.path() / file_name).string());
     }
     for (const fs::path& folder : remaining.folders) (void)from.remove_folder(folder);
   });
-  if (places_.holder.remove_folder(name)) return "";
+  if (places_.holder.remove_folder(name)) return kept;
   if (note.empty()) note = back;
   return note.empty() ? fmt::format("{}: the old result, or a part of it, remains: {}",
                                     path.string(), std::strerror(errno))

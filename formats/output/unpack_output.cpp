@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <exception>
+#include <new>
 
 #include "formats/output/observe.hpp"
 
@@ -55,12 +56,24 @@ void UnpackOutput::discard() const noexcept {
 }
 
 std::string UnpackOutput::commit() {
+  const auto require_in_place = [&] {
+    directory_.require_in_place();
+    for (const auto& [name, state] : written_) directory_.require_in_place(name, state.size);
+  };
+  require_in_place();
   journal_->ready();
-  const std::string note = directory_.publish();
+  std::string note = directory_.publish();
   committed_ = true;
-  journal_->moved(home());
-  const std::string left = journal_->remove();
-  return note.empty() ? left : note;
+  // The result is there, whatever fails from here on.
+  try {
+    journal_->moved(home());
+    const std::string left = journal_->remove();
+    if (note.empty()) note = left;
+  } catch (const std::bad_alloc&) {
+    if (note.empty()) note = "out of memory: the journal of this run remains";
+  }
+  require_in_place();
+  return note;
 }
 
 }  // namespace mxfp4

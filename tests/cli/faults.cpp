@@ -5,7 +5,8 @@
 // Every call below can fail:
 //   FAULT_AT=CALL:N:WHAT the Nth call of this kind: WHAT is an errno's name, zero (nothing is written or
 //                        read), short (half of it), flip (one bit of what pwritev writes is another, or of each
-//                        byte that pread or preadv reads), or run (the shell command FAULT_RUN runs before it)
+//                        byte that pread or preadv reads), or run (the shell command FAULT_RUN runs
+//                        before it); with N+: that one and all behind it
 //   FAULT_PATH=TEXT      FAULT_AT counts only calls on paths with this text; one that begins with / is also
 //                        looked for in a relative path behind the working directory
 //   FAULT_HIT=FILE       is made when FAULT_AT came to pass; its text is the path
@@ -123,12 +124,16 @@ Fault fault_of(const char* call, const char* path) {
   if (!is_wanted(path)) return Fault::kNone;
   if (log != nullptr) add_line(log, call, path);
   char name[32];
-  char what[32];
+  char rest[32];
   long at = 0;
-  if (rule == nullptr || std::sscanf(rule, "%31[^:]:%ld:%31s", name, &at, what) != 3) {
+  if (rule == nullptr || std::sscanf(rule, "%31[^:]:%ld%31s", name, &at, rest) != 3) {
     return Fault::kNone;
   }
-  if (std::strcmp(name, call) != 0 || ++seen != at) return Fault::kNone;
+  const bool all = rest[0] == '+';
+  const char* what = rest + (all ? 2 : 1);
+  if (std::strcmp(name, call) != 0) return Fault::kNone;
+  const long now = ++seen;
+  if (all ? now < at : now != at) return Fault::kNone;
   if (const char* hit = std::getenv("FAULT_HIT")) add_line(hit, call, path);
   const int saved = errno;
   if (std::strcmp(what, "run") == 0) run_command();

@@ -61,6 +61,62 @@ for call in fsync fdatasync; do
   diff -r new out
   rm -r out
 done
+# A file system that says so each time is an error, not a program without end.
+for call in pwritev write fsync fdatasync; do
+  at $call:1+:EINTR out "$BIN" convert "$model" -o out "${flags[@]}"
+  [ $got = 5 ] || fail "exit $got after each $call was interrupted"
+  expect_one_error 'Interrupted system call$'
+  [ ! -e out ] || fail 'something was left'
+done
+at read:1+:EINTR config.json "$BIN" convert "$TESTDATA/ingest/gptoss_hf" -o out "${flags[@]}"
+[ $got = 3 ] || fail "exit $got after each read was interrupted"
+expect_one_error 'config.json: cannot be read: Interrupted system call$'
+at preadv:1+:EINTR new/layer "$BIN" unpack new -o out --read-back
+[ $got = 3 ] || [ ! -e hit ] || fail "exit $got after each preadv was interrupted"
+rm -rf out
+# A power cut may leave the beginning of a journal that had no name yet, or zeros. Any other file is not this program's.
+sum=$(printf '%032d' 7)
+while read -r want text; do
+  mkdir out
+  printf '%b' "$text" >out/..mxfp4_repack.progress.tmp-a1B2c3
+  got=0
+  "$BIN" convert "$model" -o out "${flags[@]}" --force >/dev/null 2>stderr || got=$?
+  [ $got = "$want" ] || { cat stderr >&2; fail "exit $got with a temporary of: $text"; }
+  [ $want = 5 ] || diff -r new out
+  rm -r out
+done <<END
+0 $sum
+0 ${sum:0:11}
+0 $sum {"pl
+0 $sum {"plan":"0123
+0 $sum\\0\\0\\0\\0
+0 \\0\\0\\0
+5 My thesis
+5 $sum {"thesis":1
+5 ${sum:0:31}x
+END
+
+# Somebody gives a folder's name, or OUT's, to a directory of theirs while files are written, or before the exchange.
+mkdir victim
+FAULT_RUN='mv out/mxfp4_repack moved; ln -s ../victim out/mxfp4_repack' \
+  at rename:1:run rank-01-of-02/mxfp4_repack.json "$BIN" convert "$TESTDATA/ingest/gptoss_hf" -o out "${flags[@]}" --include-rest --tp-size 2
+[ $got = 5 ] && [ -e hit ] || fail "exit $got after a folder was swapped"
+expect_one_error 'out/mxfp4_repack/.*layer-.*: another file or folder has got this name, or one above it$'
+rm -r out moved
+cp -r old out
+FAULT_RUN='mv out moved; mkdir out; echo mine >out/thesis' at exchange:2:run out "$BIN" convert "$model" -o out "${flags[@]}" --force
+[ $got = 5 ] && [ -e hit ] || fail "exit $got after OUT was swapped"
+expect_one_error 'out: cannot be replaced: another directory has got its name$'
+[ "$(cat out/thesis)" = mine ] || fail 'their file is gone'
+diff -r old moved
+rm -rf out moved .out.*
+cp -r old out
+mkdir out/rank-00-of-02
+FAULT_RUN='rmdir out/rank-00-of-02; ln -s ../victim out/rank-00-of-02' at exchange:2:run out "$BIN" convert "$model" -o out "${flags[@]}" --force
+[ $got = 0 ] && [ -e hit ] || fail "exit $got after a folder of the old result was swapped"
+grep -q 'warning: out/rank-00-of-02: appeared while the old result was replaced, and is kept$' stderr || fail 'a link was kept without a word'
+[ -L out/rank-00-of-02 ] && [ -z "$(ls victim)" ] || fail 'their link is gone'
+rm -r out victim
 # A journal that cannot be removed is named.
 at unlink:1:EIO .progress "$BIN" convert "$model" -o out "${flags[@]}"
 [ $got = 0 ] || fail "exit $got"

@@ -2,7 +2,7 @@
 itself, torn or whole, and of each folder's changes all from some point on. What is left is judged, and mended.
 
     power_cut.sh                        a sample: MXFP4_CUTS cuts (48), drawn by MXFP4_SEED (1)
-    MXFP4_CUTS=all power_cut.sh         every step, with MXFP4_DRAWS (4) draws of what is lost at each
+    MXFP4_CUTS=all power_cut.sh         every step, with MXFP4_DRAWS (16) draws of what is lost at each
     MXFP4_CUTS=force:17:3 power_cut.sh  the cut before step 17 of this scenario with draw 3, as a failure prints it
     MXFP4_JOBS=16 ...                   in so many processes
 """
@@ -237,7 +237,7 @@ def judge_named(case):
 
 def all_cuts():
     TRACES.update((name, read_trace(name)) for name in NAMES)
-    draws = int(os.environ.get("MXFP4_DRAWS", "4"))
+    draws = int(os.environ.get("MXFP4_DRAWS", "16"))
     return [f"{name}:{step}:{draw}" for name in NAMES for step in range(TRACES[name].steps + 1) for draw in range(draws)]
 
 
