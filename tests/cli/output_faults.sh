@@ -116,7 +116,10 @@ FAULT_RUN='rmdir out/rank-00-of-02; ln -s ../victim out/rank-00-of-02' at exchan
 [ $got = 0 ] && [ -e hit ] || fail "exit $got after a folder of the old result was swapped"
 grep -q 'warning: out/rank-00-of-02: appeared while the old result was replaced, and is kept$' stderr || fail 'a link was kept without a word'
 [ -L out/rank-00-of-02 ] && [ -z "$(ls victim)" ] || fail 'their link is gone'
+rm out/rank-00-of-02
+diff -r new out
 rm -r out victim
+
 # A journal that cannot be removed is named.
 at unlink:1:EIO .progress "$BIN" convert "$model" -o out "${flags[@]}"
 [ $got = 0 ] || fail "exit $got"
