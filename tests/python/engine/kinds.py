@@ -1,5 +1,4 @@
 """Checks of row.py: method classes of other checkpoints than gpt-oss's, HUMMING, and mega MoE."""
-import importlib.util
 import itertools
 import json
 import os
@@ -71,22 +70,31 @@ def check_humming():
             same_state(f"generic model, humming, {activation} activations, {way}", forked(loaded, {**arguments, **extra}), own, layers=methods.LAYERS)
 
 
-def mega_loaded(*arguments):
-    return mega.loaded(*arguments, engine.messages())
+def mega_loaded(kimi, *arguments):
+    return mega.loaded(*arguments, engine.messages(), kimi)
+
+
+def mega_proved(kimi, *arguments):
+    """The same after a start that compared what vLLM converted, where the code is not known."""
+    if not mega.loads_ready() and arguments[-1] is not None:
+        first = forked(mega_loaded, kimi, *arguments)
+        report(f"  the first start compares: {first['lines'][-1][-110:] if not is_error(first) else first}",
+               not is_error(first) and any("equals" in line for line in first["lines"]), first)
+    return forked(mega_loaded, kimi, *arguments)
 
 
 def check_mega():
-    """Mega MoE's class where it loads kernel-ready weights, from 0.33.0 on; 48 tensors are a model's, and none is read."""
-    if importlib.util.find_spec("vllm.model_executor.layers.fused_moe.deep_gemm_mega_moe") is None or row.REVISION == "vllm-0.32.0":
-        return print("skip mega MoE: before 0.33.0 it converts", flush=True)
+    """Mega MoE's classes; 48 tensors are a model's, and none is read. Up to 0.32 they convert what they load."""
+    kinds_of = (False, True) if mega.has_kimi() else (False,)
     engine.world.Scene.current.set("sm100", engine.world.Scene.current.libs, {})
     model = mega.make("mega")
     for ranks in (1, 2):
         flags = ("--tp-size", ranks, "--enable-expert-parallel")
         program("convert", model, "-o", f"mega-{ranks}", "-q", "--arch", "sm100", "--moe-backend", "deep_gemm_mega_moe", "--revision", row.REVISION, *flags)
-        for rank, (way, directory) in itertools.product(range(ranks), {"blob": os.path.abspath(f"mega-{ranks}"), "no blob": ""}.items()):
-            own, result = (forked(mega_loaded, model, rank, ranks, *how) for how in ((None,), (directory,)))
-            same_state(f"mega MoE, rank {rank} of {ranks}, {way}", result, own, layers=mega.LAYERS)
+        ways = {"blob": os.path.abspath(f"mega-{ranks}"), "no blob": ""}
+        for rank, (way, directory), kimi in itertools.product(range(ranks), ways.items(), kinds_of):
+            own, result = (mega_proved(kimi, model, rank, ranks, *how) for how in ((None,), (directory,)))
+            same_state(f"mega MoE{' of Kimi-K3' if kimi else ''}, rank {rank} of {ranks}, {way}", result, own, layers=mega.LAYERS)
             if not is_error(result):
                 report(f"  {own['read']} tensors read by vLLM, {result['read']} with the plug-in", result["read"] == 0, result["lines"])
     engine.world.Scene.current.set("sm90", engine.world.Scene.current.libs, {})

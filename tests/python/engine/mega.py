@@ -1,9 +1,13 @@
-"""Mega MoE's own class, for row.py: a model of two layers of experts, loaded by the class's weight_loader or by the plug-in."""
+"""Mega MoE's own class, for row.py: a model of two layers of experts, loaded by the class's weight_loader or by the plug-in; up to 0.32 it
+converts afterwards."""
+import importlib
+import importlib.util
 import json
 import os
+import sys
 import types
 
-LAYERS, EXPERTS, HIDDEN, INTER = 2, 4, 256, 128
+LAYERS, EXPERTS, HIDDEN, INTER = 2, 4, 256, 512  # 0.30.0 pads I to a multiple of 512, and the class is left alone then
 NAMES = {"w1": "w13", "w3": "w13", "w2": "w2"}
 
 
@@ -29,23 +33,92 @@ def make(name):
     return os.path.abspath(name)
 
 
-def experts_of(rank, ranks):
+def experts_of(rank, ranks, kimi=False):
     """The layers as the model makes them on one rank of expert parallelism."""
     import torch
-    from vllm.model_executor.layers.fused_moe import deep_gemm_mega_moe as module
 
-    module.check_deep_gemm_mega_moe_supported = lambda *a: None  # asks the device
     config = types.SimpleNamespace(scheduler_config=types.SimpleNamespace(max_num_batched_tokens=64),
                                    compilation_config=types.SimpleNamespace(static_forward_context={}))
     here = EXPERTS // ranks
-    return torch.nn.ModuleList(module.DeepGemmMegaMoEExperts(
-        config, num_experts=EXPERTS, num_local_experts=here, experts_start_idx=rank * here, top_k=1, hidden_size=HIDDEN, intermediate_size=INTER,
-        activation=module.MegaMoEActivation("swiglu", clamp=10.0), weight_format=module.MEGA_MOE_MXFP4, prefix=f"model.layers.{number}.ffn.experts")
-        for number in range(LAYERS))
+    words = {"num_experts": EXPERTS, "num_local_experts": here, "experts_start_idx": rank * here, "top_k": 1, "hidden_size": HIDDEN,
+             "intermediate_size": INTER}
+    kind, more = (loading if loads_ready() else converting)(kimi)
+    return torch.nn.ModuleList(kind(config, **words, **more, prefix=f"model.layers.{number}.ffn.experts") for number in range(LAYERS))
+
+
+def loads_ready():
+    """Whether the release loads kernel-ready weights, as 0.33.0 does."""
+    name = "vllm.model_executor.layers.fused_moe.deep_gemm_mega_moe"
+    return importlib.util.find_spec(name) is not None and hasattr(importlib.import_module(name), "DeepGemmMegaMoEExperts")
+
+
+def has_kimi():
+    """Whether Kimi-K3's class converts by itself, from 0.27 to 0.32."""
+    return not loads_ready() and importlib.util.find_spec("vllm.models.kimi_k3") is not None
+
+
+def loading(_):
+    """The class of 0.33.0 and later."""
+    from vllm.model_executor.layers.fused_moe import deep_gemm_mega_moe as module
+
+    module.check_deep_gemm_mega_moe_supported = lambda *a: None  # asks the device
+    return module.DeepGemmMegaMoEExperts, {"activation": module.MegaMoEActivation("swiglu", clamp=10.0), "weight_format": module.MEGA_MOE_MXFP4}
+
+
+def converting(kimi):
+    """The models' own classes up to 0.32, with the compiled part of their conversion by its definition."""
+    import torch
+
+    def packed(scales, rows, columns, recipe, groups):
+        """Scales as exponents, four to a word, the rows contiguous."""
+        assert scales.dtype == torch.float32 and scales.shape == (groups, rows, columns // 32) and recipe == (1, 32)
+        bytes_ = (scales.contiguous().view(torch.int32) >> 23).to(torch.uint8).contiguous()
+        return bytes_.view(torch.int32).transpose(1, 2).contiguous().transpose(1, 2)
+
+    deep_gemm = types.SimpleNamespace(transform_sf_into_required_layout=packed, transform_weights_for_mega_moe=vendored_transform())
+    importlib.import_module("vllm.utils.deep_gemm")._import_deep_gemm = lambda *a: deep_gemm
+    sys.modules["vllm.third_party.deep_gemm"] = importlib.import_module("vllm.third_party").deep_gemm = deep_gemm  # 0.22 imports it
+    module = importlib.import_module("vllm.models.deepseek_v4.nvidia.model")
+    kind = module.DeepseekV4MegaMoEExperts
+    backends = sys.modules.get("vllm.model_executor.layers.fused_moe.deep_gemm_mega_moe")
+    if backends is not None:  # 0.32: the transform lives in a backend
+        backends._import_deep_gemm = lambda *a: deep_gemm
+        kind._ensure_backend = lambda self: backends.DeepGemmSm100MegaMoEBackend()
+    kind._check_runtime_supported = lambda *a: None
+    if not kimi:
+        return kind, {}
+    return importlib.import_module("vllm.models.kimi_k3.nvidia.model").KimiK3MegaMoEExperts, {
+        "activation": "situ", "activation_beta": 4.0, "activation_linear_beta": 25.0}
+
+
+def vendored_transform():
+    """transform_weights_for_mega_moe of the wheel's DeepGEMM, which is plain Python beside a compiled part."""
+    import vllm
+
+    path = os.path.join(os.path.dirname(vllm.__file__), "third_party", "deep_gemm", "mega", "__init__.py")
+    sys.modules.setdefault("deep_gemm_of_the_wheel", types.ModuleType("deep_gemm_of_the_wheel")).__path__ = []
+    for name in ("_C", "utils", "utils.math"):
+        sys.modules.setdefault(f"deep_gemm_of_the_wheel.{name}", Anything(f"deep_gemm_of_the_wheel.{name}"))
+    spec = importlib.util.spec_from_file_location("deep_gemm_of_the_wheel.mega", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.transform_weights_for_mega_moe
+
+
+class Anything(types.ModuleType):
+    """A module with every name."""
+
+    __path__ = ()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *a, **k: None
 
 
 def load(directory, layers):
     """What the model's load_weights does with the names that the loader gives it; how many tensors were read."""
+    import torch
     from safetensors import safe_open
     from vllm.model_executor.model_loader import weight_utils
 
@@ -56,16 +129,18 @@ def load(directory, layers):
                 continue
             _, number, _, _, expert, word, kind = name.split(".")
             slot = NAMES[word] + ("_weight" if kind == "weight" else "_weight_scale")
-            layers[int(number)].weight_loader(getattr(layers[int(number)], slot), file.get_tensor(name), slot, word, int(expert))
+            tensor = file.get_tensor(name) if loads_ready() else file.get_tensor(name).view(torch.uint8)  # as load_weights does
+            layers[int(number)].weight_loader(getattr(layers[int(number)], slot), tensor, slot, word, int(expert))
             read += 1
     return read
 
 
-def loaded(directory, rank, ranks, blob=None, lines=None):
+def loaded(directory, rank, ranks, blob=None, lines=None, kimi=False):
     """{"state", "read", "lines"} after vLLM's own load, or with the plug-in: `blob` a directory, or "" without one."""
     import contextlib
 
     from expert_state import add
+    (loading if loads_ready() else converting)(kimi)  # imports what is patched
     hook, patching = None, contextlib.nullcontext()
     if blob is not None:
         from mxfp4_repack.vllm.hook import Hook
@@ -75,13 +150,21 @@ def loaded(directory, rank, ranks, blob=None, lines=None):
         hook = Hook(Settings(blob, source="blob" if blob else "checkpoint", skip_raw=True), Origin(directory, load_format="auto"))
         patching = patched(hook)
     with patching:
-        layers = experts_of(rank, ranks)
+        layers = experts_of(rank, ranks, kimi)
         addresses = [p.data_ptr() for p in layers.parameters()]
         read = load(directory, layers)
+        for layer in layers:
+            if hasattr(layer, "finalize_weights"):
+                layer.finalize_weights()
     if hook:
         hook.finish(layers)
-    assert addresses == [p.data_ptr() for p in layers.parameters()]
+    assert hasattr(layers[0], "finalize_weights") or addresses == [p.data_ptr() for p in layers.parameters()]
     found = {}
-    for name, parameter in layers.named_parameters():
-        add(found, name, parameter)
+    for name, tensor in [*layers.named_parameters(), *layers.named_buffers()]:
+        add(found, name, tensor)
+    for number, layer in enumerate(layers):
+        for name in ("_transformed_l1_weights", "_transformed_l2_weights"):
+            for part, tensor in zip(("codes", "scales"), getattr(layer, name, None) or ()):
+                add(found, f"{number}.{name}.{part}", tensor)
+        found[f"{number}: raw"] = [name for name in vars(layer)["_parameters"] if getattr(layer, name) is not None]
     return {"state": found, "read": read, "lines": lines.clear() if lines else []}

@@ -117,6 +117,10 @@ class Hook(common.Hook):
         """Called once vLLM has made experts of mega MoE."""
         self._mega.created(experts, self.origin or current_origin())
 
+    def mega_converts(self, experts: Any) -> None:
+        """Called before such experts convert what they loaded, up to 0.32."""
+        self._mega.converts(experts)
+
     def finish(self, model: Any) -> None:
         try:
             self._mega.finish()

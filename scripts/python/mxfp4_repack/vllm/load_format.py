@@ -21,7 +21,7 @@ from mxfp4_repack.plugin.names import EITHER
 from mxfp4_repack.plugin.settings import Settings
 from mxfp4_repack.vllm.hook import BlobRefused, Hook
 from mxfp4_repack.vllm.live import origin_of
-from mxfp4_repack.vllm.patches import patched
+from mxfp4_repack.vllm.patches import import_converting_mega, patched
 
 # Keys of --model-loader-extra-config. Other keys go to the loader of tensors that are not experts.
 OWN_KEYS = ("blob", "verify", "check", "strict", "source", "direct", "others", "load_format")
@@ -79,6 +79,7 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
             self._rest.download_model(model_config)  # vLLM would, but after it has created the layers
         hook = Hook(self._settings(), self._origin)
         hook.device = self._device_of_others(hook.settings, vllm_config)
+        import_converting_mega(vllm_config)
         with patched(hook):
             model = self._rest.load_model(
                 *args, vllm_config=vllm_config, model_config=model_config, **kwargs)

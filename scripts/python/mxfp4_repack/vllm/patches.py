@@ -9,8 +9,8 @@ from typing import Any, Callable, Iterator, List, Tuple
 
 from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.vllm.names import (
-    BY_THEMSELVES, CONVERTERS, DEFAULT_LOADER, IMPORTERS, MEGA, MEGA_CLASS, METHOD_CLASSES, ORACLE, QUANTIZATION,
-    WEIGHT_UTILS)
+    BY_THEMSELVES, CONVERTERS, CONVERTING_MEGA, DEFAULT_LOADER, IMPORTERS, MEGA, MEGA_CLASS, METHOD_CLASSES,
+    ORACLE, QUANTIZATION, WEIGHT_UTILS)
 
 _MARK = "_mxfp4_repack"
 _ABSENT = object()
@@ -90,6 +90,22 @@ def patch_mega(module: Any, hook: Any, put: Put = setattr) -> None:
     put(getattr(module, MEGA_CLASS), "__init__", _wrap(original, wrapper))
 
 
+def patch_converting_mega(kind: Any, hook: Any, put: Put = setattr) -> None:
+    made, converted = _original(vars(kind)["__init__"]), _original(vars(kind)["finalize_weights"])
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        made(self, *args, **kwargs)
+        if type(self) is kind:  # a subclass is not finished yet
+            hook.mega_created(self)
+
+    def finalize(self: Any, *args: Any, **kwargs: Any) -> Any:
+        hook.mega_converts(self)
+        return converted(self, *args, **kwargs)
+
+    put(kind, "__init__", _wrap(made, init))
+    put(kind, "finalize_weights", _wrap(converted, finalize))
+
+
 def patch_weight_utils(module: Any, hook: Any, put: Put = setattr) -> None:
     original = _original(module.should_skip_weight)
 
@@ -127,6 +143,15 @@ def _package(module: str) -> str:
     return ".".join(module.split(".")[:QUANTIZATION.count(".") + 2])
 
 
+def import_converting_mega(config: Any) -> None:
+    """Imports the models' modules whose experts convert by themselves, if `config` asks for mega MoE."""
+    if getattr(getattr(config, "kernel_config", None), "moe_backend", None) != "deep_gemm_mega_moe":
+        return
+    for name in CONVERTING_MEGA:
+        with contextlib.suppress(Exception):  # a release without it, or a machine without what it imports
+            importlib.import_module(name)
+
+
 @contextlib.contextmanager
 def patched(hook: Any) -> Iterator[None]:
     """Replaces all of the functions above, and puts them back afterwards."""
@@ -148,6 +173,9 @@ def patched(hook: Any) -> Iterator[None]:
                 patch_methods(sys.modules[name], hook, put)
         with contextlib.suppress(ImportError, AttributeError):  # since 0.33.0
             patch_mega(importlib.import_module(MEGA), hook, put)
+        for name, kind in CONVERTING_MEGA.items():
+            if hasattr(getattr(sys.modules.get(name), kind, None), "finalize_weights"):
+                patch_converting_mega(getattr(sys.modules[name], kind), hook, put)
         patch_weight_utils(importlib.import_module(WEIGHT_UTILS), hook, put)
         patch_loader(importlib.import_module(DEFAULT_LOADER), hook, put)
         patch_iterator(importlib.import_module(DEFAULT_LOADER), hook, put)
