@@ -3,10 +3,13 @@
 What is faked lies below vLLM's code and is that of tests/engines/world.py: the device's capability, packages, questions to compiled
 kernels. Everything from EngineArgs to the converted layers is the release's own.
 """
+import contextlib
+import importlib
 import logging
 import os
 import pathlib
 import sys
+import types
 
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("MXFP4_ENGINES_CACHE", "/nonexistent"))
@@ -43,9 +46,10 @@ def humming_pin(site):
 
 def start(site, arch):
     """Prepares this process for the release in `site` on a machine of `arch`."""
-    world.PLATFORM_CLASSES["host"] = "host_platform.CudaOnHost"
-    pin = humming_pin(site)
-    scene = world.start(site, "host", arch, real=("triton_kernels", "humming") if pin else ("triton_kernels",))
+    rocm = arch.startswith("gfx")
+    world.PLATFORM_CLASSES["host"] = f"host_platform.{'Rocm' if rocm else 'Cuda'}OnHost"
+    pin = None if rocm else humming_pin(site)
+    scene = world.start(site, "host", arch, real=("triton_kernels", "humming") if pin else ("triton_kernels",), faked=("aiter",) if rocm else ())
     if pin:
         import humming_kernels
         humming_kernels.install(pin, str(CACHE), scene)
@@ -53,11 +57,17 @@ def start(site, arch):
 
         import vllm.utils.humming
         vllm.utils.humming.create_humming_locks = lambda device: torch.zeros(1056, dtype=torch.int32)  # asks the device for its units
+    else:
+        scene.starting = True  # 0.23.0 asks every quantization, and this one imports the package
+        with contextlib.suppress(ImportError):
+            importlib.import_module("vllm.model_executor.layers.quantization.humming")
+        scene.starting = False
     os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
     import converters
     import torch
 
     torch.cuda.get_device_capability = lambda *a, **k: scene.capability
+    torch.cuda.get_device_properties = lambda *a, **k: types.SimpleNamespace(gcnArchName=scene.arch)
     import vllm.model_executor.models.gpt_oss  # registers fakes of operators, which prepare() then adds
     from vllm.distributed import parallel_state
 
@@ -76,10 +86,21 @@ def fake_triton_target(scene):
     from triton.language import target_info
 
     def current_target():
+        if scene.arch.startswith("gfx"):
+            return GPUTarget("hip", scene.arch, 64)
         major, minor = scene.capability
         return GPUTarget("cuda", 10 * major + minor, 32)
     current_target.__triton_builtin__ = True
     target_info.current_target = current_target
+
+
+def plays(distribution, version):
+    """Lets a package that is stood in for be found as pip would have installed it."""
+    folder = pathlib.Path("distributions", f"{distribution.replace('-', '_')}-{version}.dist-info")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8")
+    if str(folder.parent.resolve()) not in sys.path:
+        sys.path.append(str(folder.parent.resolve()))
 
 
 def messages():

@@ -70,31 +70,31 @@ def check_humming():
             same_state(f"generic model, humming, {activation} activations, {way}", forked(loaded, {**arguments, **extra}), own, layers=methods.LAYERS)
 
 
-def mega_loaded(kimi, *arguments):
-    return mega.loaded(*arguments, engine.messages(), kimi)
+def mega_loaded(whose, *arguments):
+    return mega.loaded(*arguments, engine.messages(), whose)
 
 
-def mega_proved(kimi, *arguments):
+def mega_proved(whose, *arguments):
     """The same after a start that compared what vLLM converted, where the code is not known."""
-    if not mega.loads_ready() and arguments[-1] is not None:
-        first = forked(mega_loaded, kimi, *arguments)
+    if (whose == mega.AITER or not mega.loads_ready()) and arguments[-1] is not None:
+        first = forked(mega_loaded, whose, *arguments)
         report(f"  the first start compares: {first['lines'][-1][-110:] if not is_error(first) else first}",
                not is_error(first) and any("equals" in line for line in first["lines"]), first)
-    return forked(mega_loaded, kimi, *arguments)
+    return forked(mega_loaded, whose, *arguments)
 
 
 def check_mega():
     """Mega MoE's classes; 48 tensors are a model's, and none is read. Up to 0.32 they convert what they load."""
-    kinds_of = (False, True) if mega.has_kimi() else (False,)
+    classes = (mega.DEEPSEEK, mega.KIMI) if mega.has_kimi() else (mega.DEEPSEEK,)
     engine.world.Scene.current.set("sm100", engine.world.Scene.current.libs, {})
     model = mega.make("mega")
     for ranks in (1, 2):
         flags = ("--tp-size", ranks, "--enable-expert-parallel")
         program("convert", model, "-o", f"mega-{ranks}", "-q", "--arch", "sm100", "--moe-backend", "deep_gemm_mega_moe", "--revision", row.REVISION, *flags)
         ways = {"blob": os.path.abspath(f"mega-{ranks}"), "no blob": ""}
-        for rank, (way, directory), kimi in itertools.product(range(ranks), ways.items(), kinds_of):
-            own, result = (mega_proved(kimi, model, rank, ranks, *how) for how in ((None,), (directory,)))
-            same_state(f"mega MoE{' of Kimi-K3' if kimi else ''}, rank {rank} of {ranks}, {way}", result, own, layers=mega.LAYERS)
+        for rank, (way, directory), whose in itertools.product(range(ranks), ways.items(), classes):
+            own, result = (mega_proved(whose, model, rank, ranks, *how) for how in ((None,), (directory,)))
+            same_state(f"mega MoE of {whose}, rank {rank} of {ranks}, {way}", result, own, layers=mega.LAYERS)
             if not is_error(result):
                 report(f"  {own['read']} tensors read by vLLM, {result['read']} with the plug-in", result["read"] == 0, result["lines"])
     engine.world.Scene.current.set("sm90", engine.world.Scene.current.libs, {})

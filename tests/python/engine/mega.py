@@ -33,17 +33,30 @@ def make(name):
     return os.path.abspath(name)
 
 
-def experts_of(rank, ranks, kimi=False):
+DEEPSEEK, KIMI, AITER = "DeepSeek-V4", "Kimi-K3", "AITER"  # whose class
+
+
+def experts_of(rank, ranks, whose):
     """The layers as the model makes them on one rank of expert parallelism."""
     import torch
 
     config = types.SimpleNamespace(scheduler_config=types.SimpleNamespace(max_num_batched_tokens=64),
                                    compilation_config=types.SimpleNamespace(static_forward_context={}))
     here = EXPERTS // ranks
-    words = {"num_experts": EXPERTS, "num_local_experts": here, "experts_start_idx": rank * here, "top_k": 1, "hidden_size": HIDDEN,
-             "intermediate_size": INTER}
-    kind, more = (loading if loads_ready() else converting)(kimi)
+    words = {"num_experts": EXPERTS, "top_k": 1, "hidden_size": HIDDEN, "intermediate_size": INTER}
+    if whose != AITER:
+        words |= {"num_local_experts": here, "experts_start_idx": rank * here}
+    kind, more = kind_of(whose, rank, ranks)
     return torch.nn.ModuleList(kind(config, **words, **more, prefix=f"model.layers.{number}.ffn.experts") for number in range(LAYERS))
+
+
+def kind_of(whose, rank, ranks):
+    """The class, and more words of its constructor."""
+    if whose == AITER:
+        import aiter_mega
+
+        return aiter_mega.kind(rank, ranks)
+    return loading() if loads_ready() else converting(whose)
 
 
 def loads_ready():
@@ -54,10 +67,10 @@ def loads_ready():
 
 def has_kimi():
     """Whether Kimi-K3's class converts by itself, from 0.27 to 0.32."""
-    return not loads_ready() and importlib.util.find_spec("vllm.models.kimi_k3") is not None
+    return not loads_ready() and all(importlib.util.find_spec(name) for name in ("vllm.models", "vllm.models.kimi_k3"))
 
 
-def loading(_):
+def loading():
     """The class of 0.33.0 and later."""
     from vllm.model_executor.layers.fused_moe import deep_gemm_mega_moe as module
 
@@ -65,7 +78,7 @@ def loading(_):
     return module.DeepGemmMegaMoEExperts, {"activation": module.MegaMoEActivation("swiglu", clamp=10.0), "weight_format": module.MEGA_MOE_MXFP4}
 
 
-def converting(kimi):
+def converting(whose):
     """The models' own classes up to 0.32, with the compiled part of their conversion by its definition."""
     import torch
 
@@ -78,14 +91,15 @@ def converting(kimi):
     deep_gemm = types.SimpleNamespace(transform_sf_into_required_layout=packed, transform_weights_for_mega_moe=vendored_transform())
     importlib.import_module("vllm.utils.deep_gemm")._import_deep_gemm = lambda *a: deep_gemm
     sys.modules["vllm.third_party.deep_gemm"] = importlib.import_module("vllm.third_party").deep_gemm = deep_gemm  # 0.22 imports it
-    module = importlib.import_module("vllm.models.deepseek_v4.nvidia.model")
+    places = ("vllm.models.deepseek_v4.nvidia.model", "vllm.model_executor.models.deepseek_v4")  # the second up to 0.21
+    module = importlib.import_module(places[importlib.util.find_spec("vllm.models") is None])
     kind = module.DeepseekV4MegaMoEExperts
     backends = sys.modules.get("vllm.model_executor.layers.fused_moe.deep_gemm_mega_moe")
     if backends is not None:  # 0.32: the transform lives in a backend
         backends._import_deep_gemm = lambda *a: deep_gemm
         kind._ensure_backend = lambda self: backends.DeepGemmSm100MegaMoEBackend()
     kind._check_runtime_supported = lambda *a: None
-    if not kimi:
+    if whose != KIMI:
         return kind, {}
     return importlib.import_module("vllm.models.kimi_k3.nvidia.model").KimiK3MegaMoEExperts, {
         "activation": "situ", "activation_beta": 4.0, "activation_linear_beta": 25.0}
@@ -122,25 +136,25 @@ def load(directory, layers):
     from safetensors import safe_open
     from vllm.model_executor.model_loader import weight_utils
 
-    read = 0
+    read, ready = 0, not hasattr(layers[0], "finalize_weights")
     with safe_open(f"{directory}/model.safetensors", "pt") as file:
         for name in file.keys():
             if weight_utils.should_skip_weight(name, None):
                 continue
             _, number, _, _, expert, word, kind = name.split(".")
             slot = NAMES[word] + ("_weight" if kind == "weight" else "_weight_scale")
-            tensor = file.get_tensor(name) if loads_ready() else file.get_tensor(name).view(torch.uint8)  # as load_weights does
+            tensor = file.get_tensor(name) if ready else file.get_tensor(name).view(torch.uint8)  # as load_weights does
             layers[int(number)].weight_loader(getattr(layers[int(number)], slot), tensor, slot, word, int(expert))
             read += 1
     return read
 
 
-def loaded(directory, rank, ranks, blob=None, lines=None, kimi=False):
+def loaded(directory, rank, ranks, blob=None, lines=None, whose=DEEPSEEK):
     """{"state", "read", "lines"} after vLLM's own load, or with the plug-in: `blob` a directory, or "" without one."""
     import contextlib
 
     from expert_state import add
-    (loading if loads_ready() else converting)(kimi)  # imports what is patched
+    kind_of(whose, rank, ranks)  # imports what is patched
     hook, patching = None, contextlib.nullcontext()
     if blob is not None:
         from mxfp4_repack.vllm.hook import Hook
@@ -150,7 +164,7 @@ def loaded(directory, rank, ranks, blob=None, lines=None, kimi=False):
         hook = Hook(Settings(blob, source="blob" if blob else "checkpoint", skip_raw=True), Origin(directory, load_format="auto"))
         patching = patched(hook)
     with patching:
-        layers = experts_of(rank, ranks, kimi)
+        layers = experts_of(rank, ranks, whose)
         addresses = [p.data_ptr() for p in layers.parameters()]
         read = load(directory, layers)
         for layer in layers:

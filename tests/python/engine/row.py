@@ -328,16 +328,20 @@ def check_mismatches():
                number == expected and reasons and not differing and kept <= 1 << 16, (number, kept, differing[:3], result["lines"]))
 
 
+def revision_of(site):
+    """The program's revision of the release in `site`."""
+    (metadata,) = site.glob("vllm-*.dist-info")
+    version = metadata.name.removesuffix(".dist-info").removeprefix("vllm-")
+    listed = json.loads(subprocess.run([BIN, "list", "revisions", "--json"], capture_output=True, check=True).stdout)["revisions"]
+    return next(row["revision"] for row in listed if row["revision"] in (version, f"vllm-{version}"))
+
+
 def main():
     global REVISION
     import kinds
-    site = pathlib.Path(sys.argv[1]).resolve()
-    (metadata,) = site.glob("vllm-*.dist-info")
-    version = metadata.name.removesuffix(".dist-info").removeprefix("vllm-")
-    only = set(sys.argv[2:])
-    listed = json.loads(subprocess.run([BIN, "list", "revisions", "--json"], capture_output=True, check=True).stdout)["revisions"]
-    REVISION = next(row["revision"] for row in listed if row["revision"] in (version, f"vllm-{version}"))
-    print(f"== vLLM {version}", flush=True)
+    site, only = pathlib.Path(sys.argv[1]).resolve(), set(sys.argv[2:])
+    REVISION = revision_of(site)
+    print(f"== {REVISION}", flush=True)
     engine.start(str(site), "sm90")
     checkpoint("model")
     engine.config_of(model="model")  # imports what every child needs
@@ -372,7 +376,7 @@ def main():
         kinds.check_methods()
     if wanted("mismatches"):
         check_mismatches()
-    print(f"vLLM {version}: {failures} failed", flush=True)
+    print(f"{REVISION}: {failures} failed", flush=True)
     return 1 if failures else 0
 
 

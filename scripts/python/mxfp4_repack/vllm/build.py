@@ -28,7 +28,7 @@ BUILDERS = {
     # Wrapped, by their storage:
     "TRITON": PLAIN, "TRITON_UNFUSED": PLAIN, "AITER_MXFP4_FP8": PLAIN, "AITER_TRITON_MXFP4_BF16": PLAIN,
     "HUMMING": TRANSFORMED,
-    "DEEP_GEMM_MEGA_MOE": PLAIN,  # copied into the parameters: mega.py
+    "DEEP_GEMM_MEGA_MOE": PLAIN, "AITER_MEGA_MOE": PLAIN,  # mega.py
 }
 
 

@@ -117,9 +117,9 @@ class Hook(common.Hook):
         """Called once vLLM has made experts of mega MoE."""
         self._mega.created(experts, self.origin or current_origin())
 
-    def mega_converts(self, experts: Any) -> None:
-        """Called before such experts convert what they loaded, up to 0.32."""
-        self._mega.converts(experts)
+    def mega_converts(self, original: Callable[[], Any], experts: Any) -> Any:
+        """Called instead of `original`, by which such experts convert what they loaded."""
+        return self._mega.convert(experts, original)
 
     def finish(self, model: Any) -> None:
         try:

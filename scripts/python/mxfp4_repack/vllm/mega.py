@@ -1,10 +1,11 @@
-"""Mega MoE. From 0.33.0 on its experts' parameters have the kernel's layout from the beginning.
+"""Mega MoE. From 0.33.0 on DeepGEMM's parameters have the kernel's layout from the beginning.
 
 vLLM converts nothing there: its loader writes each tensor of each expert into its place. A covered
 layer's raw tensors are not read, and its four parameters are filled once the model is loaded, before
-anything is captured. Parameters keep their memory. Up to 0.32 the class converts when everything is
-loaded: a covered layer gets the converted tensors just before, and the class skips what it finds done.
-The fused shared expert stays vLLM's. Only the load format reaches these layers.
+anything is captured. Parameters keep their memory. Other classes convert when everything is loaded,
+DeepGEMM's up to 0.32 and AITER's: a covered layer gets the converted tensors in that place
+(mega_classes.py). The fused shared expert of DeepGEMM stays vLLM's. Only the load format reaches these
+layers.
 """
 from __future__ import annotations
 
@@ -13,19 +14,16 @@ import inspect
 import sys
 import time
 from types import SimpleNamespace
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from mxfp4_repack.plugin import build, proofs
 from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.plugin.facts import Mismatch
 from mxfp4_repack.plugin.live import Origin
-from mxfp4_repack.plugin.names import BLOCK, SLOTS
+from mxfp4_repack.plugin.names import BLOCK
 from mxfp4_repack.vllm import converter_code
 from mxfp4_repack.vllm.live import Live
-from mxfp4_repack.vllm.names import MEGA_BACKEND
-
-PARAMETERS = SLOTS[:4]
-_CONVERTED = ("_transformed_l1_weights", "_transformed_l2_weights")  # pairs of codes and scales
+from mxfp4_repack.vllm.mega_classes import PARAMETERS, way_of
 
 
 class _Layer(NamedTuple):
@@ -43,6 +41,7 @@ class MegaLayers:
         self.names: List[str] = []
         self._covered: List[_Layer] = []
         self._proving: Dict[Tuple[Any, ...], _Layer] = {}  # by kind: vLLM loads it, and it is compared
+        self._converted: List[Any] = []  # modules
 
     def created(self, experts: Any, origin: Optional[Origin]) -> None:
         """Called once vLLM has made `experts` with its parameters, before anything is loaded."""
@@ -68,38 +67,41 @@ class MegaLayers:
         self._hook.skip(entry["prefix"], name)
 
     def finish(self) -> None:
-        """Fills the covered layers, and compares those that have to be proved. Raises what the sources raise."""
+        """Fills the covered layers that convert nothing, and compares those that have to be proved. Raises what the
+        sources raise."""
         for layer in self._covered:
-            self._fill(layer)
+            if way_of(layer.experts).converts:
+                raise Mismatch("conversion", "one while the model is loaded", f"none of {layer.experts.prefix}")
+            self._fill(layer, lambda: None)
         for layer in self._proving.values():
-            self._prove(layer)
-        self._covered, self._proving = [], {}
+            if not way_of(layer.experts).converts or layer.experts in self._converted:
+                self._prove(layer)
+        self._covered, self._proving, self._converted = [], {}, []
 
-    def converts(self, experts: Any) -> None:
-        """Called before `experts` convert what they loaded: fills them if they are covered."""
-        for layer in [layer for layer in self._covered if layer.experts is experts]:
-            self._fill(layer)
-            self._covered.remove(layer)
+    def convert(self, experts: Any, original: Callable[[], Any]) -> Any:
+        """Called instead of `original`, which converts what `experts` loaded."""
+        self._converted.append(experts)
+        for layer in self._covered:
+            if layer.experts is experts:
+                self._covered.remove(layer)
+                return self._fill(layer, original)
+        return original()
 
-    def _fill(self, layer: _Layer) -> None:
+    def _fill(self, layer: _Layer, original: Callable[[], Any]) -> Any:
         start = time.monotonic()
         with layer.blob.layer(layer.entry["prefix"]) as source:
             tensors = source.to_device(layer.experts.w13_weight.device)
-            if _converts(layer.experts):
-                _put_converted(layer.experts, tensors)
-            else:
-                for name in PARAMETERS:
-                    getattr(layer.experts, name).data.copy_(tensors[name])
+            result = way_of(layer.experts).convert(layer.experts, tensors, original)
             self._hook.came_from(layer.blob, layer.experts.prefix, source.path, time.monotonic() - start)
+        return result
 
     def _prove(self, layer: _Layer) -> None:
-        if _converts(layer.experts) and None in (getattr(layer.experts, name) for name in _CONVERTED):
-            return  # a load without weights converts later
         found: List[str] = []
+        way = way_of(layer.experts)
         with layer.blob.layer(layer.entry["prefix"]) as source:
             for name in PARAMETERS:
-                own = _own(layer.experts, name)
-                found += build.tensor_differences(name, source.torch(name, own.device), own)
+                own = way.own(layer.experts, name)
+                found += build.tensor_differences(name, way.held(source.torch(name, own.device)), own)
         if found:
             self._hook.sources.refute(layer.blob.root, f"{layer.experts.prefix}, {found[0]}")
             log.error("mxfp4-repack: %s: %s is not what vLLM loads: %s; it is not used", layer.experts.prefix,
@@ -109,55 +111,31 @@ class MegaLayers:
         log.info("mxfp4-repack: %s: what vLLM loads equals %s", layer.experts.prefix, layer.blob.root)
 
 
-def _converts(experts: Any) -> bool:
-    """Whether the class converts after loading, up to 0.32."""
-    return hasattr(experts, _CONVERTED[0])
-
-
-def _own(experts: Any, name: str) -> Any:
-    """A tensor of vLLM's own."""
-    if not _converts(experts):
-        return getattr(experts, name).data
-    return getattr(experts, _CONVERTED[PARAMETERS.index(name) % 2])[PARAMETERS.index(name) // 2]
-
-
-def _put_converted(experts: Any, tensors: Any) -> None:
-    """What finalize_weights would set, and what it would drop."""
-    pairs = [(tensors[f"{slot}_weight"], tensors[f"{slot}_weight_scale"]) for slot in ("w13", "w2")]
-    if hasattr(experts, "_mega_l1_packed"):  # Kimi-K3 from 0.30 on takes them from here by itself
-        for number, pair in enumerate(pairs, 1):
-            for word, tensor in zip(("packed", "scale"), pair):
-                setattr(experts, f"_mega_l{number}_{word}", tensor)
-        return
-    for name, pair in zip(_CONVERTED, pairs):
-        setattr(experts, name, pair)
-    for name in PARAMETERS:
-        setattr(experts, name, None)
-
-
 def _live(experts: Any, origin: Optional[Origin]) -> Live:
-    kind = type(experts).__name__
-    spec = "mxfp4" if _converts(experts) else experts.weight_format.name
+    kind, way = type(experts).__name__, way_of(experts)
+    spec = "mxfp4" if way.converts else experts.weight_format.name
     if spec != "mxfp4":
         raise Mismatch("format of the experts", "mxfp4", spec)
+    if getattr(experts, "fuse_shared_expert", False):  # AITER's: one slot more, which vLLM quantizes
+        raise Mismatch("fused shared experts", 0, 1)
     here, hidden, inner = experts.num_local_experts, experts.hidden_size, experts.intermediate_size
     return Live(
-        _facade(experts), method=experts, family="generic", backend=MEGA_BACKEND, code=kind,
+        _facade(experts), method=experts, family="generic", backend=way.backend, code=kind,
         shapes={"w13_weight": (here, 2 * inner, hidden // 2), "w2_weight": (here, hidden, inner // 2),
                 "w13_weight_scale": (here, 2 * inner, hidden // BLOCK),
                 "w2_weight_scale": (here, hidden, inner // BLOCK)},
         biases={"w13_bias": None, "w2_bias": None}, origin=origin,
-        activation=getattr(experts, "activation", "silu") if _converts(experts) else experts.activation.name,
+        activation=getattr(experts, "activation", "silu") if way.converts else experts.activation.name,
         fingerprint=_fingerprint(experts), input_scales=False,
         params_dtype="bfloat16")
 
 
 def _fingerprint(experts: Any) -> str:
     """Identifies the code that loads or converts. A converting class is identified by the modules of its own and of
-    those that it extends; DeepGEMM, which it calls, is the installed vLLM's."""
+    those that it extends; DeepGEMM, which it calls, is the installed vLLM's, AITER's shuffles are the package's."""
     kind = type(experts)
-    if not _converts(experts):
-        return converter_code.installed_branch(kind.__name__, MEGA_BACKEND)
+    if not way_of(experts).converts:
+        return converter_code.installed_branch(kind.__name__, way_of(experts).backend)
     modules = [sys.modules[base.__module__] for base in kind.__mro__ if base.__module__.startswith("vllm.")]
     return hashlib.sha256("".join(map(inspect.getsource, modules)).encode()).hexdigest()[:16]
 

@@ -28,13 +28,17 @@ BY_THEMSELVES = (*METHOD_CLASSES[COMPRESSED_TENSORS], *METHOD_CLASSES[AUTOROUND]
 # Experts that are loaded ready for the kernel.
 MEGA = "vllm.model_executor.layers.fused_moe.deep_gemm_mega_moe"
 MEGA_CLASS, MEGA_BACKEND = "DeepGemmMegaMoEExperts", "DEEP_GEMM_MEGA_MOE"
-# Up to 0.32 the models' own classes convert them once all is loaded; the second is a subclass of the first.
-CONVERTING_MEGA = {"vllm.models.deepseek_v4.nvidia.model": "DeepseekV4MegaMoEExperts",
-                   "vllm.models.kimi_k3.nvidia.model": "KimiK3MegaMoEExperts"}
+# Others convert once all is loaded: up to 0.32 the models' own classes, of which the second extends the first, and AITER's.
+AITER_MEGA_CLASS, AITER_MEGA_BACKEND = "DeepseekV4AiterMegaMoEExperts", "AITER_MEGA_MOE"
+CONVERTING_MEGA = {"deep_gemm_mega_moe": {"vllm.model_executor.models.deepseek_v4": "DeepseekV4MegaMoEExperts",  # 0.21.0
+                                          "vllm.models.deepseek_v4.nvidia.model": "DeepseekV4MegaMoEExperts",
+                                          "vllm.models.kimi_k3.nvidia.model": "KimiK3MegaMoEExperts"},
+                   "aiter_mega_moe": {"vllm.models.deepseek_v4.amd.mega_moe": AITER_MEGA_CLASS}}
+MEGA_CLASSES = (MEGA_CLASS, *(name for classes in CONVERTING_MEGA.values() for name in classes.values()))
 # Method class -> the family as which its experts are converted.
 FAMILIES = {"GptOssMxfp4MoEMethod": "gpt_oss", "Mxfp4MoEMethod": "generic", "QuarkOCP_MX_MoEMethod": "gpt_oss",
             "CompressedTensorsW4A8Mxfp4MoEMethod": "generic",  # a subclass of Mxfp4MoEMethod
-            **dict.fromkeys((*BY_THEMSELVES, MEGA_CLASS, *CONVERTING_MEGA.values()), "generic")}
+            **dict.fromkeys((*BY_THEMSELVES, *MEGA_CLASSES), "generic")}
 CUTLASS = "CUTLASS_MXFP4_MXFP4"  # the backend of BY_THEMSELVES that they do not name
 
 LOAD_FORMAT = "mxfp4_repack"

@@ -99,8 +99,7 @@ def patch_converting_mega(kind: Any, hook: Any, put: Put = setattr) -> None:
             hook.mega_created(self)
 
     def finalize(self: Any, *args: Any, **kwargs: Any) -> Any:
-        hook.mega_converts(self)
-        return converted(self, *args, **kwargs)
+        return hook.mega_converts(functools.partial(converted, self, *args, **kwargs), self)
 
     put(kind, "__init__", _wrap(made, init))
     put(kind, "finalize_weights", _wrap(converted, finalize))
@@ -145,9 +144,7 @@ def _package(module: str) -> str:
 
 def import_converting_mega(config: Any) -> None:
     """Imports the models' modules whose experts convert by themselves, if `config` asks for mega MoE."""
-    if getattr(getattr(config, "kernel_config", None), "moe_backend", None) != "deep_gemm_mega_moe":
-        return
-    for name in CONVERTING_MEGA:
+    for name in CONVERTING_MEGA.get(getattr(getattr(config, "kernel_config", None), "moe_backend", None), ()):
         with contextlib.suppress(Exception):  # a release without it, or a machine without what it imports
             importlib.import_module(name)
 
@@ -173,7 +170,7 @@ def patched(hook: Any) -> Iterator[None]:
                 patch_methods(sys.modules[name], hook, put)
         with contextlib.suppress(ImportError, AttributeError):  # since 0.33.0
             patch_mega(importlib.import_module(MEGA), hook, put)
-        for name, kind in CONVERTING_MEGA.items():
+        for name, kind in (item for classes in CONVERTING_MEGA.values() for item in classes.items()):
             if hasattr(getattr(sys.modules.get(name), kind, None), "finalize_weights"):
                 patch_converting_mega(getattr(sys.modules[name], kind), hook, put)
         patch_weight_utils(importlib.import_module(WEIGHT_UTILS), hook, put)
