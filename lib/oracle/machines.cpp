@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "lib/core/text.hpp"
+#include "lib/oracle/cpu_models.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -174,28 +175,36 @@ const Machine* find_one(std::string_view text) {
   return nullptr;
 }
 
-// A CPU by its family's name, whatever the model: "AMD EPYC 9654", "Graviton4". Null for others,
-// and where another machine is named beside it.
-const Machine* by_cpu_family(std::string_view text) {
-  constexpr std::array<std::string_view, 4> kX86 = {"epyc", "xeon", "ryzen", "threadripper"};
-  constexpr std::array<std::string_view, 7> kArm = {"graviton", "altra",    "ampereone", "cobalt",
-                                                    "axion",    "neoverse", "cortex"};
-  constexpr std::array<std::string_view, 1> kAmpere = {"altra"};
-  const std::vector<std::string> words = words_of(text);
-  const auto has = [&](const auto& families) {
-    return std::ranges::any_of(words, [&](const std::string& word) {
-      return std::ranges::any_of(families, [&](auto family) { return word.starts_with(family); });
-    });
-  };
-  // Digits are a CPU's model, and Ampere made Altra.
-  const auto other = [&](const std::string& word) {
-    if (all_digits(word) || (word == "ampere" && has(kAmpere))) return false;
+// The CPU whose whole name some of the words are, one after the other; takes these words away.
+const Machine* take_cpu_name(std::vector<std::string>& words) {
+  constexpr size_t kMost = 2;  // words of a name
+  for (size_t count = kMost; count > 0; --count) {
+    for (size_t at = 0; at + count <= words.size(); ++at) {
+      const auto first = words.begin() + static_cast<std::ptrdiff_t>(at);
+      const auto last = first + static_cast<std::ptrdiff_t>(count);
+      const Machine* named = by_name(joined({first, last}, true));
+      if (named == nullptr || named->platform != kCpu || !named->least.empty()) continue;
+      words.erase(first, last);
+      return named;
+    }
+  }
+  return nullptr;
+}
+
+// A CPU that is named with other words beside: "AMD EPYC Turin 9755", "Intel Xeon Platinum 8480C",
+// "Graviton4". A code name counts before a model number, a model number before the family. Null for
+// others, and where another machine is named beside it.
+const Machine* by_cpu_words(std::string_view text) {
+  std::vector<std::string> words = words_of(text);
+  const Machine* named = take_cpu_name(words);
+  // Digits are a CPU's model.
+  const auto other = [](const std::string& word) {
+    if (all_digits(word)) return false;
     const Machine* machine = find_one(word);
     return word == "ai" || (machine != nullptr && machine->platform != kCpu);
   };
   if (std::ranges::any_of(words, other)) return nullptr;
-  if (has(kX86)) return by_arch("x86_64");
-  return has(kArm) ? by_arch("aarch64") : nullptr;
+  return named != nullptr ? named : by_arch(arch_of_cpu(words));
 }
 
 }  // namespace
@@ -253,10 +262,22 @@ std::span<const Machine> machines() {
        {"amd64", "x64", "x86-64", "EPYC", "Xeon"},
        "x86_64-avx512",
        "--arch x86_64-amx if it has AMX"},
-      {"x86_64-amx", kCpu, {"AMX"}},
-      {"x86_64-avx512", kCpu, {"AVX512 BF16"}},
-      {"x86_noamx", kCpu},
-      {"aarch64", kCpu, {"arm64", "Arm", "Grace", "Grace CPU", "Graviton"}},
+      {"x86_64-amx",
+       kCpu,
+       {"AMX", "Sapphire Rapids", "Emerald Rapids", "Granite Rapids", "Diamond Rapids", "SPR",
+        "EMR", "GNR"}},
+      {"x86_64-avx512",
+       kCpu,
+       {"AVX512 BF16", "Genoa", "Bergamo", "Siena", "Turin", "Venice", "Zen 4", "Zen 5", "Zen 6",
+        "Cooper Lake"}},
+      {"x86_noamx",
+       kCpu,
+       {"Ice Lake", "Cascade Lake", "Skylake", "Sierra Forest", "Clearwater Forest", "Milan",
+        "Rome", "Naples", "Zen 3", "Zen 2"}},
+      {"aarch64",
+       kCpu,
+       {"arm64", "Arm", "Grace", "Grace CPU", "Graviton", "Axion", "Cobalt", "Ampere Altra",
+        "AmpereOne", "Neoverse"}},
       {"ppc64le", kCpu},
       {"s390x", kCpu},
       {"riscv64", kCpu},
@@ -268,7 +289,7 @@ const Machine* find_machine(std::string_view text) {
   if (const Machine* one = find_one(text)) return one;
   const CountedName counted = split_count(text);
   if (const Machine* one = counted.count.empty() ? nullptr : find_one(counted.name)) return one;
-  return by_cpu_family(text);
+  return by_cpu_words(text);
 }
 
 std::string_view machine_count(std::string_view text) {

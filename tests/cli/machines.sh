@@ -24,8 +24,12 @@ takes = {
     "sm80": ["NVIDIA A100-SXM4-80GB", "8.0", "A100 Ampere"],
     "gfx942": ["AMD Instinct MI300X", "MI325X", "gfx942:sramecc+:xnack-"],
     "gfx950": ["MI355X", "GFX950"],
-    "x86_64-avx512": ["AVX-512 BF16"],
-    "x86_64-amx": ["AMX"],
+    "x86_64-avx512": ["AVX-512 BF16", "Genoa", "AMD EPYC 9654", "EPYC 9R14", "AMD EPYC 9965 192-Core Processor", "EPYC 9005", "EPYC Turin",
+                      "AMD EPYC Turin 9755", "5th Gen EPYC", "Zen 5", "Intel Xeon Platinum 8380H"],
+    "x86_64-amx": ["AMX", "Sapphire Rapids", "sapphire-rapids", "Intel Xeon Sapphire Rapids", "Emerald Rapids", "GNR", "Xeon 6980P",
+                   "Intel Xeon 6 6767P", "Intel(R) Xeon(R) Platinum 8480C", "Xeon Gold 6430", "4th Gen Intel Xeon Scalable", "Xeon w9-3495X"],
+    "x86_noamx": ["Ice Lake", "Sierra Forest", "Milan", "EPYC 7763", "AMD EPYC 7R13", "Xeon 6780E", "Intel Xeon Platinum 8275CL", "Zen 3"],
+    "aarch64": ["Grace CPU", "Graviton4", "Altra Q80", "Ampere Altra Max", "Neoverse V2", "AmpereOne", "AWS Graviton3", "Cobalt 100"],
 }
 for arch, names in takes.items():
     for name in names:
@@ -35,7 +39,7 @@ for arch, names in takes.items():
         many = "; --tp-size says how many of them serve" if name in COUNTED else ""
         assert got.stderr.startswith(f"mxfp4-repack: --arch {name}: taken as {arch}{many}\n"), (name, got.stderr)
 # A name that does not say whether the CPU has AMX does not claim it.
-for name in "x86_64", "amd64", "EPYC", "Xeon", "AMD EPYC 9654", "Xeon 6980P", "Intel Xeon Platinum 8480C", "Ryzen 9 7950X":
+for name in "x86_64", "amd64", "EPYC", "Xeon", "Xeon 6", "Xeon E5-2690 v4", "Ryzen 9 7950X", "Intel Xeon Platinum":
     got = run(name)
     assert json.loads(got.stdout)["deployment"]["arch"] == "x86_64-avx512", (name, got)
     note = f"mxfp4-repack: --arch {name}: taken as x86_64-avx512; --arch x86_64-amx if it has AMX\n"
@@ -43,7 +47,19 @@ for name in "x86_64", "amd64", "EPYC", "Xeon", "AMD EPYC 9654", "Xeon 6980P", "I
 for name in ("Graviton4", "Altra Q80", "Neoverse V2", "Arm", "Grace CPU Superchip", "Azure Cobalt 100", "Ampere Altra Max",
              "AmpereOne A192", "Cortex-X925"):
     assert json.loads(run(name).stdout)["deployment"]["arch"] == "aarch64", name
-for name in "EPYC 9654 H100", "H100 Xeon", "Ryzen AI 9 HX 370", "Xeon Ampere", "H100 + Grace", "H100 Blackwell", "B200 Blackwell Ultra":
+# Model numbers tell the generation by one digit, whatever the others are.
+import random
+draw = random.Random(8)
+for _ in range(20):
+    generation = draw.choice("1234567")
+    epyc = f"EPYC {draw.choice('789')}{draw.choice('0123456789R')}{draw.randint(0, 9)}{generation}{draw.choice(['', 'P', 'F', 'X'])}"
+    xeon = f"Xeon {draw.choice(['Platinum 8', 'Gold 6', 'Silver 4', 'Gold 5'])}{generation}{draw.randint(10, 99)}{draw.choice(['', 'Y', 'C', '+'])}"
+    want = {epyc: "x86_64-avx512" if generation >= "4" else "x86_noamx"}
+    want[xeon] = "x86_noamx" if generation <= "3" else "x86_64-amx" if generation <= "5" else "x86_64-avx512"  # 6 and 7: none is made
+    for name, arch in want.items():
+        assert json.loads(run(name).stdout)["deployment"]["arch"] == arch, (name, arch)
+for name in "EPYC 9654 H100", "H100 Xeon", "Ryzen AI 9 HX 370", "Xeon Ampere", "H100 + Grace", "H100 Blackwell", "B200 Blackwell Ultra", "Turin B200", \
+            "Sapphire Rapids MI300X":
     assert run(name).returncode == 2, name  # which of the two is not said
 for name, code in ("EPYC", 4), ("x86_64-amx", 0):
     got = subprocess.run([BIN, "explain", "--arch", name, "--revision", "0.33.0"], capture_output=True, text=True)
