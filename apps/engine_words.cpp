@@ -1,10 +1,13 @@
 #include "apps/engine_words.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <span>
 
 #include "apps/engine_names.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -30,7 +33,9 @@ constexpr std::string_view kOtherFormats =
     "no influence: it is for experts of other formats than MXFP4";
 constexpr std::string_view kUnknownFlag =
     "a flag of the engine; leave it out: the rules do not know what it does";
-constexpr std::string_view kGone = "no influence: no release from 0.25.1 on reads it";
+constexpr std::string_view kGone = "no influence: no release from 0.21.0 on reads it";
+constexpr std::string_view kBuilding = "no influence: it counts while vLLM is built";
+constexpr std::string_view kOtherMachines = "no influence: it is for machines that no rule knows";
 constexpr std::string_view kComputing =
     "no influence: it counts while the engine computes, when the weights have their layout";
 
@@ -153,6 +158,25 @@ constexpr std::array kVariables = {
     EngineWord{
         "VLLM_ROCM_MUSE_MOE_ONLINE_QUANT",
         "the engine then quantizes Muse's experts as it loads: no checkpoint has these bytes"},
+    EngineWord{"VLLM_HAS_FLASHINFER_CUBIN",
+               "it says that FlashInfer needs no compiler; --libs says which packages work there, "
+               "--no-lib flashinfer that this one does not"},
+    EngineWord{"VLLM_ELASTIC_EP_SCALE_UP_LAUNCH",
+               "the engine sets it itself where it adds ranks to a running server, which get their "
+               "experts from the others"},
+    EngineWord{"VLLM_ROCM_MUSE_MOE_REDUCE_DTYPE", kComputing, true},
+    EngineWord{"VLLM_USE_HW_AGNOSTIC",
+               "no influence: it is for norms and activations of models by transformers", true},
+    EngineWord{"VLLM_TEST_FORCE_LOAD_FORMAT", kReaders, true},
+    EngineWord{"VLLM_WEIGHT_OFFLOADING_DISABLE_PIN_MEMORY", kServing, true},
+    EngineWord{"VLLM_WEIGHT_OFFLOADING_DISABLE_UVA", kServing, true},
+    EngineWord{"VLLM_NIXL_ABORT_REQUEST_TIMEOUT", kServing, true},
+    EngineWord{"VLLM_DOCKER_BUILD_CONTEXT", kBuilding, true},
+    EngineWord{"VLLM_MAIN_CUDA_VERSION", kBuilding, true},
+    EngineWord{"VLLM_USE_PRECOMPILED", kBuilding, true},
+    EngineWord{"VLLM_USE_PRECOMPILED_RUST", kBuilding, true},
+    EngineWord{"VLLM_TPU_USING_PATHWAYS", kOtherMachines, true},
+    EngineWord{"VLLM_XLA_USE_SPMD", kOtherMachines, true},
     EngineWord{"VLLM_USE_DEEP_GEMM_E8M0", kComputing, true},
     EngineWord{"VLLM_TARGET_DEVICE", "--platform or --arch says it"},
     EngineWord{"VLLM_PP_LAYER_PARTITION", kStages, true},
@@ -222,8 +246,17 @@ const EngineWord* find_word(std::span<const EngineWord> table, std::string_view 
 }  // namespace
 
 const EngineWord* engine_flag(std::string_view name) {
-  const EngineWord* word = find_word(kFlags, name);
-  return word == nullptr && is_serving_flag(name) ? &kServed : word;
+  // "--eplb-config.num-redundant-experts" is a member of the flag's value; "-cc" and "-O3" are short
+  // for --compilation-config and --optimization-level.
+  const std::string_view flag = name.substr(0, name.find('.'));
+  if (flag.size() < name.size() && flag == "--cc") return &kServed;
+  if (flag.size() == 4 && flag.starts_with("--o") && is_digit(flag[3])) return &kServed;
+  const EngineWord* word = find_word(kFlags, flag);
+  if (word == nullptr && is_serving_flag(flag)) word = &kServed;
+  constexpr std::string_view kOff = "--no-";
+  if (word != nullptr || !flag.starts_with(kOff)) return word;
+  word = engine_flag(fmt::format("--{}", flag.substr(kOff.size())));
+  return word != nullptr && word->no_influence ? word : nullptr;
 }
 
 const EngineWord* engine_variable(std::string_view name) {

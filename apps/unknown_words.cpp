@@ -193,12 +193,16 @@ Complaint unknown_flag(const CLI::App& app, const CLI::App& command, const std::
   const std::string nearest = nearest_flag(name, flags);
   Complaint error{fmt::format("unknown flag '{}'", name), ""};
   const std::string elsewhere = other_commands(app, name);
+  constexpr std::string_view kOff = "--no-";  // the engine's form of a flag that is off
+  const std::string on = name.starts_with(kOff) ? "--" + name.substr(kOff.size()) : "";
   if (&command != &app && contains(flag_names(app), name)) {
     error.hint = fmt::format("{} takes no command", name);
   } else if (&command == &app && !elsewhere.empty()) {
     error.hint = "flags follow the command; " + elsewhere;
   } else if (!elsewhere.empty()) {
     error.hint = elsewhere;
+  } else if (contains(flags, on)) {
+    error.hint = fmt::format("leave it out: without {} it is off", on);
   } else if (const EngineWord* word = engine_flag(long_form(name))) {
     error.hint = word->answer;
   } else if (!nearest.empty()) {

@@ -16,7 +16,7 @@ wrong() {
 }
 wrong "--env: no rule looks at 'VLLM_MXFP4_USE_MARLINN'$" 'did you mean VLLM_MXFP4_USE_MARLIN\?$' \
   --env VLLM_MXFP4_USE_MARLINN=1
-wrong "--env: no rule looks at 'VLLM_NO_SUCH_SWITCH'$" 'leave it out: the rules do not know what it does$' \
+wrong "--env: no rule looks at 'VLLM_NO_SUCH_SWITCH'$" 'leave it out: no release of vLLM from 0.21.0 on reads it$' \
   --env VLLM_NO_SUCH_SWITCH=0
 wrong "--env: no rule looks at 'vllm_mxfp4_use_marlin'$" 'did you mean VLLM_MXFP4_USE_MARLIN\?$' \
   --env vllm_mxfp4_use_marlin=1
