@@ -342,6 +342,11 @@ ModelConfig read(std::string_view text) {
   std::string where;
   if (const Json* quantization = find_quantization(root, where)) {
     config.quantization = read_quantization({quantization, &root, config.model_type, where});
+    // Read in the prefixes of vLLM 0.21.0 to 0.33.0: no other model's block has two names.
+    if (config.model_type.starts_with("minimax_m2")) {
+      config.quantization->checkpoint_block = "block_sparse_moe";
+      config.quantization->engine_block = "mlp";
+    }
   }
   return config;
 }

@@ -87,6 +87,8 @@ constexpr std::array kOtherQuantizations = {
     OtherQuantization{"quant_algo", "nvfp4_awq", "NVFP4"},
     OtherQuantization{"quant_algo", "mxfp8", "MXFP8"},
     OtherQuantization{"quant_algo", "fp8", "FP8"},
+    OtherQuantization{"quant_algo", "fp8_per_channel_per_token", "FP8"},
+    OtherQuantization{"quant_algo", "fp8_pb_wo", "FP8"},
     OtherQuantization{"format", "nvfp4-pack-quantized", "NVFP4"},
     OtherQuantization{"format", "mxfp8-quantized", "MXFP8"},
     OtherQuantization{"format", "float-quantized", "FP8"},
@@ -141,6 +143,16 @@ void refuse_other_quantization(const QuantizationJson& text) {
   }
 }
 
+// ModelOpt's own form, which names its algorithm one level deeper and no quant_method: as the engine reads
+// it (vLLM 0.33.0, transformers_utils/model_arch_config_convertor.py). Null for others.
+Json from_modelopt(const Json& quantization) {
+  const Json& inner = member_of(quantization, "quantization");
+  const Json& producer = member_of(quantization, "producer");
+  const bool modelopt = is_the_text(member_of(producer, "name"), "modelopt");
+  if (!inner.is_object() || !(modelopt || inner.contains("modelopt_quant_config"))) return nullptr;
+  return {{"quant_method", "modelopt"}, {"quant_algo", member_of(inner, "quant_algo")}};
+}
+
 void read_mxfp4(const QuantizationJson&, Quantization&) {}
 
 struct MethodRow {
@@ -168,6 +180,15 @@ Quantization read_quantization(const QuantizationJson& text) {
                        ": MLX's format, which names no quant_method; this program reads what vLLM "
                        "loads")
         .hint("convert the checkpoint that it was made from");
+  }
+  if (const Json modelopt = from_modelopt(*text.quantization); !modelopt.is_null()) {
+    if (modelopt["quant_algo"].is_string()) {
+      refuse_other_quantization({&modelopt, nullptr, {}, text.where + ".quantization"});
+    }
+    throw Error::input(
+        fmt::format("{}.quantization.quant_algo: {}: no algorithm of ModelOpt's "
+                    "that the engines load; {}",
+                    text.where, said_value(modelopt["quant_algo"]), kOnlyMxfp4));
   }
   if (name.is_null() && text.where == "compression_config") {
     method.name = "compressed-tensors";  // older exports leave it out there

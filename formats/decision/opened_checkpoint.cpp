@@ -10,6 +10,7 @@
 #include "formats/blob/manifest.hpp"
 #include "formats/checkpoint/hub_cache.hpp"
 #include "formats/config/config_json.hpp"
+#include "formats/config/separate_quantization.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
 #include "formats/safetensors/weight_map.hpp"
@@ -138,6 +139,9 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
                                            ? options.config_path
                                            : config_path(*checkpoint.source, checkpoint.path);
     checkpoint.config = parse_model_config(*checkpoint.config_text, file.string());
+    if (!options.config_text) {
+      refuse_separate_quantization(*checkpoint.config_text, file.parent_path());
+    }
   }
   const std::optional<LoadedOrigin> origin =
       in_file(checkpoint.path.string(), [&] { return read_loaded_origin(checkpoint); });

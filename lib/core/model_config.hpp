@@ -57,6 +57,10 @@ struct Quantization {
   // compressed-tensors: modules that no rule matches are not quantized. False, too, where a pattern
   // cannot be read.
   bool named_only = false;
+  // Patterns see the engine's name of the block that holds a layer's experts. Empty: it is the
+  // checkpoint's.
+  std::string checkpoint_block{};  // "block_sparse_moe"
+  std::string engine_block{};      // "mlp"
 };
 
 // Fields absent from the file are empty. Sizes belong to the whole model, unsharded.

@@ -38,15 +38,34 @@ const StyleRow& row_of(const ModelConfig& config) {
 
 constexpr std::string_view kExpertsWord = "experts";  // ends a layer's path
 
-// What holds the experts within a layer.
+struct BlockRow {
+  std::string_view model_type;  // its beginning
+  std::string_view block;
+};
+// What the layers of a checkpoint call the block that holds the experts, where it is not "mlp". The
+// engine knows them by the same name, or by another that it also gives to the patterns of a config (vLLM
+// 0.33.0: the prefixes and hf_to_vllm_mapper of each model's file).
+constexpr std::array kBlocks = {
+    BlockRow{"kimi_k3", "block_sparse_moe"},
+    BlockRow{"kimi_linear", "block_sparse_moe"},
+    BlockRow{"minimax", "block_sparse_moe"},
+    BlockRow{"mixtral", "block_sparse_moe"},
+    BlockRow{"phimoe", "block_sparse_moe"},
+    BlockRow{"granitemoe", "block_sparse_moe"},
+    BlockRow{"llama4", "feed_forward"},
+    BlockRow{"jamba", "feed_forward"},
+    BlockRow{"lfm2_moe", "feed_forward"},
+    BlockRow{"muse_spark", "feed_forward"},
+    BlockRow{"deepseek_v4", "ffn"},
+    BlockRow{"gemma4", "moe"},
+    BlockRow{"step3", "moe"},
+    BlockRow{"step5", "moe"},
+};
+
 std::string_view block_of(const ModelConfig& config) {
-  constexpr std::array<std::string_view, 6> kSparse = {"kimi_k3", "kimi_linear", "minimax_m2",
-                                                       "mixtral", "phimoe",      "granitemoe"};
-  const auto named = [&](std::string_view name) { return config.model_type.starts_with(name); };
-  if (std::ranges::any_of(kSparse, named)) return "block_sparse_moe";
-  if (named("llama4") || named("jamba")) return "feed_forward";
-  if (named("deepseek_v4")) return "ffn";
-  return named("gemma4") ? "moe" : "mlp";
+  const auto row = std::ranges::find_if(
+      kBlocks, [&](const BlockRow& it) { return config.model_type.starts_with(it.model_type); });
+  return row == kBlocks.end() ? "mlp" : row->block;
 }
 
 // The path of a layer's experts, in front of ".experts" or ".mlp".

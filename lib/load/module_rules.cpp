@@ -100,12 +100,22 @@ bool matches(const ModuleQuantization& rule, std::string_view module, const std:
   return glob ? glob_match(rule.pattern, module) : rule.pattern.find(module) != std::string::npos;
 }
 
+// A module's name as the engine has it.
+std::string engine_name(const Quantization& quantization, std::string name) {
+  const std::string& block = quantization.checkpoint_block;
+  const size_t at = block.empty() ? std::string::npos : name.find("." + block + ".");
+  if (at != std::string::npos) name.replace(at + 1, block.size(), quantization.engine_block);
+  return name;
+}
+
 }  // namespace
 
 const ModuleQuantization* find_rule(const Quantization& quantization, std::string_view module,
                                     const std::string& linear) {
+  const std::string engine_module = engine_name(quantization, std::string(module));
+  const std::string engine_linear = engine_name(quantization, linear);
   const auto hit = std::ranges::find_if(quantization.rules, [&](const ModuleQuantization& rule) {
-    return matches(rule, module, linear);
+    return matches(rule, engine_module, engine_linear);
   });
   return hit == quantization.rules.end() ? nullptr : &*hit;
 }
@@ -114,7 +124,8 @@ bool is_excluded(const Quantization& quantization, int64_t layer, std::string_vi
                  const std::string& linear) {
   const Exclusions& excluded = quantization.excluded;
   if (excluded.layers.contains(layer)) return true;
-  const std::string name = excluded.of_linears ? linear : std::string(module);
+  const std::string name =
+      engine_name(quantization, excluded.of_linears ? linear : std::string(module));
   return std::ranges::any_of(excluded.patterns, [&](const std::string& pattern) {
     return regex_match_start(pattern, name);
   });
@@ -127,8 +138,9 @@ std::string differing_projections(const Quantization& quantization, std::string_
   std::string first_scheme;
   for (const std::string& linear : linears) {
     const auto& patterns = quantization.excluded.patterns;
+    const std::string name = engine_name(quantization, linear);
     const bool excluded = std::ranges::any_of(
-        patterns, [&](const std::string& pattern) { return regex_match_start(pattern, linear); });
+        patterns, [&](const std::string& pattern) { return regex_match_start(pattern, name); });
     const ModuleQuantization* rule = excluded ? nullptr : find_rule(quantization, module, linear);
     const std::string scheme = rule == nullptr ? "" : rule->scheme;
     if (first == nullptr) {

@@ -120,6 +120,78 @@ def other_names():
     refused("moe_intermediate_size: missing; without weights it is not known", "alone")
 
 
+def blocks():
+    """The block that holds a layer's experts has a name of the model's family, by which the config's patterns find it: from the config alone, too."""
+    families = ({"model_type": "minimax_m3", "block": "block_sparse_moe"}, {"model_type": "step3p5", "block": "moe"},
+                {"model_type": "lfm2_moe", "block": "feed_forward"}, {"model_type": "mixtral", "block": "block_sparse_moe"},
+                {"model_type": "llama4_text", "block": "feed_forward"}, {"model_type": "minimax", "block": "block_sparse_moe"},
+                {"model_type": "deepseek_v3", "block": "mlp"})
+    for family_ in families:
+        model_type, block = family_["model_type"], family_["block"]
+        form = draw("re:.*{}.experts.*", "re:.*\\.{}\\.experts\\.\\d+\\..*", "re:.*{}.*_proj$")
+        mx8 = dict(models.WEIGHTS, num_bits=8)
+        others = group(["re:.*self_attn.*", "re:.*shared_experts.*"], mx8, None, "mxfp8-quantized")
+        config = {**qwen3(compressed_tensors(group([form.format(block)]), others, form="mixed-precision"), 2, 4, 256, 256), "model_type": model_type,
+                  "num_local_experts": 4, "intermediate_size": 256}
+        del config["architectures"]
+        tensors = {}
+        for layer in range(2):
+            tensors.update(experts(f"model.layers.{layer}.{block}.experts", 4, 256, 256, codes=".weight_packed"))
+        save("block", config, tensors)
+        same_from_the_config("block", "--arch", draw("sm90", "sm100", "sm120"))
+    # MiniMax-M2: the engine calls the block mlp, and asks the config by that name.
+    for pattern, taken in (("re:.*mlp.experts.*", True), ("re:.*block_sparse_moe.experts.*", False), ("Linear", True)):
+        config = {**qwen3(compressed_tensors(group([pattern])), 2, 4, 256, 256), "model_type": "minimax_m2", "num_local_experts": 4,
+                  "intermediate_size": 256}
+        tensors = {}
+        for layer in range(2):
+            tensors.update(experts(f"model.layers.{layer}.block_sparse_moe.experts", 4, 256, 256, codes=".weight_packed"))
+        save("block", config, tensors)
+        if taken:
+            same_from_the_config("block", "--arch", "sm90")
+            continue
+        shutil.copy("block/config.json", "alone/config.json")
+        for source in ("block", "alone"):
+            assert run("explain", source, "--arch", "sm90", *models.RELEASE).returncode == 3, source
+
+
+def separate_quantization():
+    """hf_quant_config.json, as older ModelOpt writes it: what the engine reads where config.json names no quantization, and nowhere else."""
+    algorithms = (("FP8", "quantized as FP8"), ("NVFP4", "quantized as NVFP4"), ("W4A8_MXFP4_FP8", "MXFP4 as ModelOpt exports it"),
+                  ("MIXED_PRECISION", "ModelOpt's mix"), ("FP8_PB_WO", "quantized as FP8"), ("W4A16_MXFP4", "MXFP4 as ModelOpt exports it"),
+                  ("FP5", "FP5: no algorithm of ModelOpt's"), (None, "null: no algorithm of ModelOpt's"))
+    for algorithm, words in algorithms:
+        own = {"producer": {"name": "modelopt", "version": "0.29.0"}, "quantization": {"quant_algo": algorithm, "kv_cache_quant_algo": None}}
+        for place in ("beside", "inside"):
+            config = qwen3(own if place == "inside" else None, 2, 4, 256, 256)
+            tensors = {}
+            for layer in range(2):
+                tensors.update(experts(f"model.layers.{layer}.mlp.experts", 4, 256, 256))
+            save("separate", {key: value for key, value in config.items() if value is not None}, tensors)
+            if place == "beside":
+                with open("separate/hf_quant_config.json", "w") as file:
+                    json.dump(own, file)
+            refused(words, "separate")
+            os.remove("separate/model.safetensors")
+            refused(words, "separate")
+    # One that config.json makes needless is not read, nor is one where the user gives the config.
+    family("separate", {"model_type": "qwen3_moe", "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 256, "num_hidden_layers": 1},
+           "mlp", (0,))
+    with open("separate/hf_quant_config.json", "w") as file:
+        json.dump(own, file)
+    explain("separate", "--arch", "gfx950", *ROCM)
+    # A nested quantization does not: the engine takes the file's.
+    with open("separate/config.json") as file:
+        config = json.load(file)
+    config["text_config"] = {"quantization_config": config.pop("quantization_config")}
+    with open("separate/config.json", "w") as file:
+        json.dump(config, file)
+    refused("no algorithm of ModelOpt's", "separate")
+    with open("separate/hf_quant_config.json", "w") as file:
+        json.dump({"quant_method": "mxfp4"}, file)
+    refused("the engine takes the quantization of this file", "separate")
+
+
 def other_drafts():
     """Draft layers that a config counts under another key, with experts of another number."""
     more = int(models.RANDOM.integers(1, 4))
@@ -241,6 +313,11 @@ def engine_words():
         assert done.returncode == 0 and "no influence" in done.stderr, done.stderr
     done = run("explain", "words", "--arch", "gfx950", *models.RELEASE, "--env", "VLLM_ROCM_USE_AITER_MOEE=1")
     assert done.returncode == 2 and "did you mean VLLM_ROCM_USE_AITER_MOE?" in done.stderr, done.stderr
+    for flag, words_ in (("--eplb-config.num_redundant_experts", "--num-redundant-experts here"), ("--kernel-config.moe_backend", "--moe-backend here"),
+                         ("-cc.cudagraph_mode", "no influence"), ("-O3", "no influence"), ("--no-enable-prefix-caching", "no influence"),
+                         ("--no-enable-expert-parallel", "leave it out: without --enable-expert-parallel it is off")):
+        done = run("explain", "words", "--arch", "gfx950", flag)
+        assert done.returncode == 2 and words_ in done.stderr, done.stderr
     for flag in ("--max-num-batched-tokens", "--kv-transfer-config", "--tokenizer-mode", "--enable-sleep-mode"):
         done = run("explain", "words", "--arch", "gfx950", flag, "1")
         assert done.returncode == 2 and "no influence" in done.stderr, done.stderr
@@ -248,7 +325,7 @@ def engine_words():
 
 def main():
     print("seed", models.SEED)
-    for check in (excluded_layers, fused_shared_experts, other_names, other_drafts, stacked_experts, true_reasons, engine_words):
+    for check in (excluded_layers, fused_shared_experts, other_names, blocks, separate_quantization, other_drafts, stacked_experts, true_reasons, engine_words):
         check()
         print("ok", check.__name__)
 
