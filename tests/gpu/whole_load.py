@@ -7,7 +7,7 @@
                   [--without-kernels] [--arguments JSON] [--report FILE]
 
 vLLM is the one that this interpreter imports, with the plug-in as pip installs it. Makes a gpt-oss checkpoint
-of random weights in DIR, gpt-oss-120b's shapes by default (16 GB in 8 layers), and its blobs, unless
+of random weights in DIR, gpt-oss-120b's shapes by default (16 GB in 8 layers), and the blobs of the ways, unless
 they are there; --prepare stops then. One process for each rank, on a GPU of its own, calls vLLM's
 get_model() for each way in turn: one round that does not count, then --rounds from the page cache, then --cold
 with the files dropped from it before each load. All ranks begin together; a load takes as long as the slowest.
@@ -272,7 +272,7 @@ def prepare(arguments):
     model = starts.make_checkpoint(arguments.work / f"model-{size}", arguments, more=("--heads", 64, "--kv-heads", 8, "--vocabulary", arguments.vocabulary))
     ranks = ["--tp-size", arguments.ranks] if arguments.ranks > 1 else []
     return model, {what: starts.make_blob(arguments.work / f"blob-{size}-of-{arguments.ranks}-{method}", model, arguments, *shlex.split(arguments.deployment),
-                                          *ranks, "--compress", method) for what, method in BLOBS.items()}
+                                          *ranks, "--compress", method) for what, method in BLOBS.items() if what in arguments.ways}
 
 
 def run_ranks(arguments, model, blobs):
