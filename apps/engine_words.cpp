@@ -246,8 +246,8 @@ const EngineWord* find_word(std::span<const EngineWord> table, std::string_view 
 }  // namespace
 
 const EngineWord* engine_flag(std::string_view name) {
-  // "--eplb-config.num-redundant-experts" is a member of the flag's value; "-cc" and "-O3" are short
-  // for --compilation-config and --optimization-level.
+  // "--eplb-config.num-redundant-experts" is a member of the flag's value; "-cc" and "-O3" are
+  // short for --compilation-config and --optimization-level.
   const std::string_view flag = name.substr(0, name.find('.'));
   if (flag.size() < name.size() && flag == "--cc") return &kServed;
   if (flag.size() == 4 && flag.starts_with("--o") && is_digit(flag[3])) return &kServed;

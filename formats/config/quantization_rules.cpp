@@ -143,8 +143,9 @@ void refuse_other_quantization(const QuantizationJson& text) {
   }
 }
 
-// ModelOpt's own form, which names its algorithm one level deeper and no quant_method: as the engine reads
-// it (vLLM 0.33.0, transformers_utils/model_arch_config_convertor.py). Null for others.
+// ModelOpt's own form, which names its algorithm one level deeper and no quant_method: as the
+// engine reads it (vLLM 0.33.0, transformers_utils/model_arch_config_convertor.py). Null for
+// others.
 Json from_modelopt(const Json& quantization) {
   const Json& inner = member_of(quantization, "quantization");
   const Json& producer = member_of(quantization, "producer");

@@ -43,8 +43,8 @@ struct BlockRow {
   std::string_view block;
 };
 // What the layers of a checkpoint call the block that holds the experts, where it is not "mlp". The
-// engine knows them by the same name, or by another that it also gives to the patterns of a config (vLLM
-// 0.33.0: the prefixes and hf_to_vllm_mapper of each model's file).
+// engine knows them by the same name, or by another that it also gives to the patterns of a config
+// (vLLM 0.33.0: the prefixes and hf_to_vllm_mapper of each model's file).
 constexpr std::array kBlocks = {
     BlockRow{"kimi_k3", "block_sparse_moe"},
     BlockRow{"kimi_linear", "block_sparse_moe"},

@@ -7,8 +7,8 @@
 
 namespace mxfp4 {
 
-// The architecture of find_machine for a server CPU that `words`, in lower case, name by family, and
-// by model number or generation: {"epyc", "9654"} is x86_64-avx512, {"xeon", "4th", "gen"} is
+// The architecture of find_machine for a server CPU that `words`, in lower case, name by family,
+// and by model number or generation: {"epyc", "9654"} is x86_64-avx512, {"xeon", "4th", "gen"} is
 // x86_64-amx. Without a number that is known: "x86_64", whose features are open. Empty for others.
 //
 // AMX: Intel's Xeon from Sapphire Rapids on (4th and 5th generation, and of Xeon 6 those with

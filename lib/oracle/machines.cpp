@@ -132,8 +132,8 @@ CountedName split_count(std::string_view text) {
   return {text, ""};
 }
 
-// The words with which NVIDIA names a generation, behind "Grace" where a CPU of that name is beside the GPU,
-// and the first and the last of its archs: 90 for sm90.
+// The words with which NVIDIA names a generation, behind "Grace" where a CPU of that name is beside
+// the GPU, and the first and the last of its archs: 90 for sm90.
 struct Generation {
   std::string_view name;
   int first;
