@@ -143,7 +143,7 @@ bool refuses(const SglangRow& row, const Layout& layout) {
                                           .deployment = row.deployment,
                                           .target = row.target,
                                           .config = &row.config,
-                                          .method = row.caller.method},
+                                          .caller = &row.caller},
                                          row.caller, drawn);
     (void)make_outputs(layout, {layer.loaded.spec, row.target});
   } catch (const Error&) {
@@ -157,7 +157,7 @@ void expect_bytes(const SglangRow& row, const Layout& layout) {
                                         .deployment = row.deployment,
                                         .target = row.target,
                                         .config = &row.config,
-                                        .method = row.caller.method},
+                                        .caller = &row.caller},
                                        row.caller, drawn_of(row));
   const Tensors written =
       run_layout(layout, {layer.loaded.spec, row.target}, layer.loaded, std::byte{0xA5});
