@@ -27,6 +27,12 @@ class Model:
     def named_parameters(self):
         return [("experts." + name, p) for name, p in self.layer._parameters.items()]
 
+    def modules(self):
+        return [self.layer]
+
+    def parameters(self):
+        return iter(self.layer._parameters.values())
+
 
 @unittest.skipUnless(skip_tests.HAS_META_CONTEXT, "this torch has no context for the meta device")
 class LoadFormat(unittest.TestCase):

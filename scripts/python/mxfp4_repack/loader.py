@@ -17,7 +17,7 @@ import contextlib
 import os
 import threading
 from collections import deque
-from typing import Any, Deque, Dict, Optional, Protocol, Sequence, Tuple
+from typing import Any, Deque, Dict, Mapping, Optional, Protocol, Sequence, Tuple
 
 import torch
 
@@ -25,12 +25,14 @@ from mxfp4_repack.native import Bytes, NativeGpu, NativeGpuRead, NativeStream, o
 from mxfp4_repack.readers import readers_of_rank
 from mxfp4_repack.tensors import TensorInfo, tensor_view
 
-__all__ = ["Loader", "load", "prepare", "release"]
+__all__ = ["Loader", "load", "load_into", "prepare", "release"]
 
 DEFAULT_RING_BYTES = 64 << 20  # a power of two: torch rounds pinned memory up to one
 # Without CUDA's driver:
 RUNS_IN_RING = 8
 RUNS_COPYING = 2  # while the next is read: a stream allows no more
+
+Flats = Mapping[str, torch.Tensor]  # uint8, what tensors lie in, by the tensors' names
 
 
 def _ranks() -> int:
@@ -69,8 +71,7 @@ def _allocate(infos: Sequence[TensorInfo], device: Any) -> Dict[str, torch.Tenso
             for info in infos}
 
 
-def _views(layer: Readable, infos: Sequence[TensorInfo], flats: Dict[str, torch.Tensor],
-           ) -> Dict[str, torch.Tensor]:
+def _views(layer: Readable, infos: Sequence[TensorInfo], flats: "Flats") -> Dict[str, torch.Tensor]:
     return {info.name: tensor_view(info, flats[info.name], layer.path) for info in infos}
 
 
@@ -120,19 +121,32 @@ class Loader:
         error, and DependencyError where torch lacks a type.
         """
         infos = [layer.info(name) for name in (layer.tensors if names is None else names)]
+        return _views(layer, infos, self._load(layer, infos, None))
+
+    def load_into(self, layer: Readable, flats: Mapping[str, torch.Tensor]) -> None:
+        """As load(), to memory that is there: flats holds uint8 tensors by name, on this device, of info.nbytes
+        or info.slack_bytes more. Nothing is allocated on a GPU. After an error their content is undefined."""
+        self._load(layer, [layer.info(name) for name in flats], flats)
+
+    def _load(self, layer: Readable, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats":
         with self._lock:
             if self.device.type == "cuda":
-                tensors = self._directly(layer, infos)
-                return self._by_stream(layer, infos) if tensors is None else tensors
-            flats = _allocate(infos, "cpu")
+                flats = self._directly(layer, infos, given)
+                return self._by_stream(layer, infos, given) if flats is None else flats
+            in_place = given is not None and self.device.type == "cpu"
+            flats = given if given is not None and in_place else _allocate(infos, "cpu")
             for info in infos:
                 flat = flats[info.name]
                 flat[info.nbytes:].zero_()
                 layer.read_into(info.name, 0, flat.numpy()[:info.nbytes], self.threads)
-        return _views(layer, infos, {name: flat.to(self.device) for name, flat in flats.items()})
+        if given is None:
+            return {name: flat.to(self.device) for name, flat in flats.items()}
+        if not in_place:
+            for name, flat in given.items():
+                flat.copy_(flats[name][:flat.numel()])
+        return given
 
-    def _directly(self, layer: Readable, infos: Sequence[TensorInfo],
-                  ) -> Optional[Dict[str, torch.Tensor]]:
+    def _directly(self, layer: Readable, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats | None":
         """None where the library cannot."""
         if self._gpu is not None and self._gpu.handle is None:
             self._open_gpu()
@@ -141,20 +155,19 @@ class Loader:
         # The threads read already while memory is allocated.
         reading = layer.read_to_gpu(self._gpu, [info.name for info in infos])
         try:
-            flats = _allocate(infos, self.device)
+            flats = _allocate(infos, self.device) if given is None else given
             for info in infos:
                 if info.slack_bytes:
                     flats[info.name][info.nbytes:].zero_()
             # Kernels of the caller's stream may still read what lay there.
             torch.cuda.current_stream(self.device).synchronize()
             reading.place([flats[info.name].data_ptr() for info in infos])
-            tensors = _views(layer, infos, flats)
             reading.finish()
         finally:
             reading.close()
-        return tensors
+        return flats
 
-    def _by_stream(self, layer: Readable, infos: Sequence[TensorInfo]) -> Dict[str, torch.Tensor]:
+    def _by_stream(self, layer: Readable, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats":
         if self._stream is None or self._ring is None:
             with torch.cuda.device(self.device):
                 self._stream = torch.cuda.Stream()
@@ -164,7 +177,7 @@ class Loader:
         full = layer.stream([info.name for info in infos], ring.numpy(),
                             self.ring_bytes // RUNS_IN_RING, self.threads)
         try:
-            flats = _allocate(infos, self.device)
+            flats = _allocate(infos, self.device) if given is None else given
             # Kernels of the caller's stream may still use the memory that torch just gave us.
             gpu.wait_stream(torch.cuda.current_stream(self.device))
             with torch.cuda.stream(gpu):
@@ -175,7 +188,7 @@ class Loader:
         finally:
             gpu.synchronize()  # after an error too: copies must not outlive the tensors
             full.close()
-        return _views(layer, infos, flats)
+        return flats
 
     @staticmethod
     def _copy(full: NativeStream, flats: Sequence[torch.Tensor], ring: torch.Tensor,
@@ -241,6 +254,11 @@ def load(layer: Readable, device: Any, names: Optional[Sequence[str]] = None,
          ) -> Dict[str, torch.Tensor]:
     """Loader.load() with the device's kept loader, which the first call makes."""
     return _kept(_with_index(device)).load(layer, names)
+
+
+def load_into(layer: Readable, device: Any, flats: Flats) -> None:
+    """Loader.load_into() with the device's kept loader."""
+    _kept(_with_index(device)).load_into(layer, flats)
 
 
 def release() -> None:

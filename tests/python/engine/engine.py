@@ -16,7 +16,7 @@ CACHE = pathlib.Path(os.environ.get("MXFP4_ENGINES_CACHE", "/nonexistent"))
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "engines")]
 
 import world  # noqa: E402
-from expert_state import differing, experts, state  # noqa: E402, F401
+from expert_state import addresses, differing, experts, state  # noqa: E402, F401
 from settings import WITHOUT_KERNELS, known  # noqa: E402
 
 

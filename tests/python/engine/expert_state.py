@@ -33,16 +33,30 @@ def state(model):
     return found
 
 
-def add(found, name, value, depth=0):
+def described(tensor):
+    return (type(tensor).__name__, str(tensor.dtype), tuple(tensor.shape), tuple(tensor.stride()), str(tensor.device), content(tensor),
+            sorted(key for key in vars(tensor) if not key.startswith("_dynamo")))
+
+
+def addresses(model):
+    """{entry: address} of every parameter, and of the tensors in the expert layers' objects."""
+    found = {key: tensor.data_ptr() for key, tensor in model.named_parameters()}
+    for name, module in experts(model):
+        for place, values in (("attr", vars(module)), ("method", vars(module.quant_method))):
+            for key, value in values.items():
+                add(found, f"{name}.{place}.{key}", value, leaf=lambda tensor: tensor.data_ptr())
+    return {key: value for key, value in found.items() if isinstance(value, int) and value}
+
+
+def add(found, name, value, depth=0, leaf=described):
     import torch
 
     if isinstance(value, torch.Tensor):
-        found[name] = (type(value).__name__, str(value.dtype), tuple(value.shape), tuple(value.stride()), str(value.device), content(value),
-                       sorted(key for key in vars(value) if not key.startswith("_dynamo")))
+        found[name] = leaf(value)
     elif depth < 7 and hasattr(value, "__dict__") and (type(value).__name__ in OBJECTS or type(value).__module__.startswith("triton_kernels")):
         found[name] = type(value).__qualname__
         for key, item in sorted(vars(value).items()):
-            add(found, f"{name}.{key}", item, depth + 1)
+            add(found, f"{name}.{key}", item, depth + 1, leaf)
     elif isinstance(value, (int, float, str, bool, type(None), list, tuple, torch.dtype)):
         found[name] = repr(value)
     else:

@@ -174,28 +174,51 @@ def check_ranks(what, ranks, arguments, *flags):
         same_state(f"{what}, no blob, rank {rank}", outcomes[3][rank], outcomes[0][rank])
 
 
-def check_reload(backend):
-    """vLLM's own reload, with the new weights: as without a blob, also where vLLM itself cannot reload (TRITON's wrapped weights).
+def reloaded(arguments, directory):
+    """A load and a reload of the weights in `directory`; what a load returns, and whose tensors moved."""
+    places = []
 
-    vLLM's own reload is run twice. Where it differs from itself (0.33.0 on tensors in host memory), nothing can be compared.
+    def again(config, model):
+        before = engine.addresses(model)
+        engine.reload(config, model, directory)
+        after = engine.addresses(model)
+        places.extend([len(before), [name for name in {**before, **after} if before.get(name) != after.get(name)]])
+        open_files = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+        places.append([path for path in open_files if path.endswith((".safetensors", ".zst"))])
+
+    return {**loaded(arguments, after=again), "places": places}
+
+
+def check_reload(backend):
+    """Another model's weights into a running one, and the same again: the state of a start with them, every tensor at its address.
+
+    vLLM's own reload is run too, and a line says what it does. What this program does not reload is vLLM's as before.
     """
     other = os.path.abspath(checkpoint("model-of-seed-2", seed=2))
-
-    def reload_other(config, model):
-        engine.reload(config, model, other)
-
     arguments = {"moe_backend": backend}
-    own, again = (forked(loaded, arguments, (), 0, 1, None, reload_other) for _ in range(2))
-    result = forked(loaded, {**arguments, **packed(blob(f"{backend}-sm90-zstd", backend=backend))}, (), 0, 1, None, reload_other)
+    start = forked(loaded, {**arguments, "model": other})
+    own = forked(reloaded, arguments, other)
     if is_error(own):
-        return report(f"reload of {backend}: vLLM cannot, with a blob or without: {own[1]}", is_error(result) and result[1:] == own[1:], (own, result))
-    if is_error(result):
-        return report(f"reload of {backend}", False, result)
-    number, chance = f"{taken(result)} layers taken before, {len(own['state'])} entries", engine.differing(own["state"], again["state"])
-    if chance:
-        return report(f"reload of {backend}: {number}, not compared: vLLM's own reload differs from itself in {len(chance)}", taken(result) == 3)
-    differing = engine.differing(own["state"], result["state"])
-    report(f"reload of {backend}: {number}, {len(differing)} differ after", taken(result) == 3 and not differing, (differing[:5], result["lines"]))
+        said = f"fails: {own[1]}"
+    else:
+        said = f"{len(engine.differing(start['state'], own['state']))} of {len(own['state'])} entries differ from a start, {len(own['places'][1])} moved"
+    print(f"     reload of {backend}, vLLM's own: {said}", flush=True)
+    packed_blob = packed(blob(f"{backend}-sm90-zstd", backend=backend))
+    first = forked(loaded, arguments)
+    ways = {"blob, the same": (packed_blob, "model", first), "blob, another": (packed_blob, other, start), "no blob, another": (MADE, other, start),
+            "no blob, another, others too": (ALL_MADE, other, start)}
+    for way, (extra, directory, want) in ways.items():
+        result = forked(reloaded, {**arguments, **extra}, os.path.abspath(directory))
+        what = f"reload of {backend}, {way}"
+        if is_error(result):
+            report(what, False, result)
+            continue
+        differing = engine.differing(want["state"], result["state"])
+        lines = [line for line in result["lines"] if "loaded again in place from" in line]
+        number, moved, still_open = result["places"]
+        report(f"{what}: {len(want['state'])} entries, {len(differing)} differ; {number} addresses, {len(moved)} changed",
+               not differing and not moved and not still_open and len(lines) == 1 and "3 layers" in lines[0],
+               (differing[:5], moved[:5], still_open, result["lines"][-3:]))
 
 
 def check_environment():

@@ -64,6 +64,7 @@ class _Asked:
 
     def __init__(self, layer: Any, tensors: Mapping[str, Any]) -> None:
         self.original: Any = None
+        self.made: Dict[str, Any] = {}  # what the engine's own conversion gave, by name
         self._layer, self._tensors = layer, tensors
         self._calls = 0
 
@@ -140,6 +141,7 @@ class LayoutWitness(_Asked):
         made = self.original(tensor, layout, **options)
         try:
             name = self._next(tensor, layout, options)
+            self.made[name] = made.storage.data
             self.differences += tensor_differences(name, self._tensors[name], made.storage.data)
         except Mismatch as mismatch:
             self.differences.append(str(mismatch))

@@ -17,6 +17,7 @@ class Call:
 
     layer: Any
     arguments: Mapping[str, Any]
+    made: Mapping[str, Any] = {}  # after compared(): the engine's own tensors, by a source's names
 
     @property
     def name(self) -> str:

@@ -110,3 +110,15 @@ def compare_source(manifest: Mapping[str, Any], root: str, origin: Origin) -> No
             raise Mismatch("checkpoint", f"{name} of {size} bytes", f"{found} in {directory}")
     if not weights and not lacks_raw_experts(directory):
         raise Mismatch("checkpoint", "no file of weights", directory)
+
+
+def compare_times(manifest: Mapping[str, Any], written: str, origin: Origin) -> None:
+    """Raises Mismatch if a file of weights is younger than the manifest, whose file is `written`: a trainer may
+    write others of the same names and sizes."""
+    directory = model_directory(origin)
+    if directory is None or lacks_raw_experts(directory):
+        return
+    converted = os.stat(written).st_mtime_ns
+    for item in manifest["source"]["files"]:
+        if not item["name"].endswith(".json") and os.stat(os.path.join(directory, item["name"])).st_mtime_ns > converted:
+            raise Mismatch("checkpoint", f"{item['name']} as it was converted", f"one written later in {directory}")

@@ -94,7 +94,7 @@ class Hook:
             log.warning("mxfp4-repack: create_weights is not understood: %s", error)
             return unchanged()
         if len(self.waiting) == 1:
-            _prepare_loader()
+            prepare_loader()
         if self.settings.skip_raw:
             return self._skipped.create_weights(unchanged, method, layer, arguments)
         return unchanged()
@@ -156,10 +156,15 @@ class Hook:
             if not call.raw_missing:
                 build.same_scales(source, blob.manifest["target"], tensors, call.arguments)
             if verify_now:
-                return _Candidate(source, blob.root, tensors, live, blob.digest, kind)
+                return _Candidate(source, blob, tensors, live, kind)
             result = self._build(call, source, tensors)
+            self.placed(call.layer, live, blob, source, tensors)
         self.came_from(blob, name, source.path, time.monotonic() - start)
         return result
+
+    def placed(self, layer: Any, live: Live, blob: Any, source: Any, tensors: Mapping[str, Any]) -> None:
+        """Called once `tensors`, by the source's names, are what the layer's kernel will read: an engine that loads
+        weights again notes where."""
 
     def came_from(self, blob: Any, name: str, path: str, seconds: float) -> None:
         """Notes a layer that has a source's tensors."""
@@ -250,10 +255,11 @@ class Hook:
         self.converted.append(call.name)
         if not found:
             self._verified.add(candidate.kind)
-            proofs.remember(candidate.live, candidate.digest)
+            proofs.remember(candidate.live, candidate.blob.digest)
+            self.placed(call.layer, candidate.live, candidate.blob, source, call.made)
             log.info("mxfp4-repack: %s: %s's own conversion equals %s", call.name, engine.name(), source.path)
             return result
-        self.sources.refute(candidate.root, f"{call.name}, {found[0]}")
+        self.sources.refute(candidate.blob.root, f"{call.name}, {found[0]}")
         text = (f"mxfp4-repack: {call.name}: {source.path} is not what {engine.name()} makes: "
                 f"{'; '.join(found)}")
         if self.settings.strict:
@@ -266,14 +272,13 @@ class _Candidate(NamedTuple):
     """A layer's tensors from a source, to compare with what the engine makes."""
 
     source: Any
-    root: str
+    blob: Any
     tensors: Mapping[str, Any]
     live: Live
-    digest: str
     kind: Tuple[Any, ...]
 
 
-def _prepare_loader() -> None:
+def prepare_loader() -> None:
     """Lets the loader's ring and threads be made while the engine makes the model's other layers."""
     torch = sys.modules["torch"]
     if torch.cuda.is_initialized():

@@ -10,4 +10,6 @@ IN_THE_MODEL = "model:"
 SLOTS = ("w13_weight", "w2_weight", "w13_weight_scale", "w2_weight_scale", "w13_bias", "w2_bias")
 # Attributes of a layer: where its weights come from; set from its first conversion on.
 ORIGIN, CONVERTED = "_mxfp4_repack_origin", "_mxfp4_repack_converted"
+# Attribute of a layer whose tensors equal a source's: what a reload has to know of them.
+PLACES = "_mxfp4_repack_places"
 BLOCK = 32  # codes that share a scale

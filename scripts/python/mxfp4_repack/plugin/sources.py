@@ -7,9 +7,10 @@ the rules make of what the running engine says of the layer: backend, sizes, ran
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, Dict, Iterator, List, Mapping, Set, Tuple
 
-from mxfp4_repack import BlobError, CommandError, NotABlobError, find_blobs, open_blob, open_checkpoint
+from mxfp4_repack import MANIFEST_NAME, BlobError, CommandError, NotABlobError, find_blobs, open_blob, open_checkpoint
 from mxfp4_repack.plugin import checkpoint, proofs
 from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.plugin.facts import Mismatch
@@ -25,6 +26,7 @@ class Sources:
         Mismatch: for a fact that differs, and for code that is not known to make the bytes. flags(live) are
         those of open_checkpoint() for the rank that holds the layer."""
         self.settings = settings
+        self.reloading = False  # files may be others than at the first load
         self._facts = facts
         self._opened: Dict[Tuple[str, ...], Any] = {}  # Blob, or why it cannot be opened
         self._owners: Dict[Tuple[str, str], str] = {}  # (root, layer there) -> layer of the engine
@@ -80,6 +82,8 @@ class Sources:
             self._facts.compare_revision(blob.manifest, live)
         if compare_source:
             checkpoint.compare_source(blob.manifest, blob.root, live.origin)
+            if self.reloading:
+                checkpoint.compare_times(blob.manifest, os.path.join(blob.root, MANIFEST_NAME), live.origin)
         self._owners[place] = name
         return blob, entry
 
@@ -97,6 +101,13 @@ class Sources:
     def roots(self, kind: str) -> List[str]:
         """Where sources of this kind were looked for."""
         return list(dict.fromkeys(key[1] for key in self._opened if key[0] == kind))
+
+    def close(self) -> None:
+        """Closes what is open: the model is loaded, or will not be."""
+        for blob in self._opened.values():
+            if not isinstance(blob, str):
+                blob.close()
+        self._opened.clear()
 
     # --- opening, each once ---
 

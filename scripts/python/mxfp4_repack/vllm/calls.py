@@ -36,10 +36,17 @@ class Call(Base):
     def compared(self, source: Any, tensors: Mapping[str, Any]) -> Tuple[Any, List[str]]:
         if not is_wrapped(source):
             result = self({})
+            self.made = self._made(tensors, result)
             return result, differences(source, tensors, result, self.layer)
         with convert_layout_replaced(LayoutWitness(source, tensors)) as witness:
             result = self({})
+        self.made = {**self._made(tensors, result), **witness.made}
         return result, witness.all_differences() + differences(source, tensors, result, self.layer)
+
+
+    def _made(self, tensors: Mapping[str, Any], result: Sequence[Any]) -> Mapping[str, Any]:
+        slots = dict(zip(SLOTS, result))
+        return {name: slots[name] if name in slots else getattr(self.layer, name, None) for name in tensors}
 
 
 class ConverterCall(Call):

@@ -7,7 +7,7 @@ import sys
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 from mxfp4_repack.plugin import hook as common
-from mxfp4_repack.plugin import others
+from mxfp4_repack.plugin import others, places
 from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.plugin.facts import Mismatch, OneOf
 from mxfp4_repack.plugin.hook import BlobRefused, reason
@@ -113,6 +113,10 @@ class Hook(common.Hook):
 
         return others.weights(files, self.device, lambda name: bool(utils.should_skip_weight(name, local)), rest)
 
+    def placed(self, layer: Any, live: Any, blob: Any, source: Any, tensors: Mapping[str, Any]) -> None:
+        if self.origin is not None:  # only the load format is asked for weights again
+            places.note(layer, live, blob, source, tensors)
+
     def mega_created(self, experts: Any) -> None:
         """Called once vLLM has made experts of mega MoE."""
         self._mega.created(experts, self.origin or current_origin())
@@ -130,3 +134,5 @@ class Hook(common.Hook):
         if self._mega.names and not self.waiting:
             self.sum_up()
         super().finish(model)
+        for module in model.modules():
+            places.settle(module)

@@ -15,11 +15,11 @@ from vllm.model_executor.model_loader import get_model_loader
 from vllm.model_executor.model_loader.base_loader import BaseModelLoader
 
 from mxfp4_repack.plugin import checkpoint
-from mxfp4_repack.plugin.calls import model_lacks_raw
 from mxfp4_repack.plugin.live import Origin
 from mxfp4_repack.plugin.names import EITHER
 from mxfp4_repack.plugin.settings import Settings
-from mxfp4_repack.vllm.hook import BlobRefused, Hook
+from mxfp4_repack.vllm import reload
+from mxfp4_repack.vllm.hook import Hook
 from mxfp4_repack.vllm.live import origin_of
 from mxfp4_repack.vllm.patches import import_converting_mega, patched
 
@@ -62,11 +62,21 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
         self._rest.load_weights(model, model_config)
 
     def get_all_weights(self, model_config: Any, model: Any) -> Any:
-        """Weights for a reload, by vLLM's own loader: a reload needs the raw experts."""
-        if model_lacks_raw(self._origin):
-            raise BlobRefused("mxfp4-repack: a reload needs the raw experts, which "
-                              f"{model_config.model} does not have")
-        return self._rest.get_all_weights(model_config, model)
+        """Weights for a reload into a loaded model. Experts that came from a source do so again; see reload.py."""
+        first = reload.origin_of_first(model)
+        if first is None:
+            return self._rest.get_all_weights(model_config, model)
+        self._origin = first._replace(model=str(model_config.model), revision=getattr(model_config, "revision", None))
+        if not os.path.isdir(self._origin.model):
+            self._rest.download_model(model_config)
+        hook = Hook(reload.settings_of_reload(self._settings(), first, self._origin), self._origin)
+        hook.device = self._device_of_others(hook.settings, next(model.parameters()).device)
+        try:
+            found = reload.Reload(hook, model)
+        except Exception:
+            hook.sources.close()
+            raise
+        return found.weights(lambda: self._rest.get_all_weights(model_config, model))
 
     def load_model(self, vllm_config: Any, model_config: Any, *args: Any, **kwargs: Any) -> Any:
         """Takes or makes the experts; vLLM loads and converts the layers for which that cannot be done."""
@@ -78,19 +88,22 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
         if not os.path.isdir(self._origin.model):
             self._rest.download_model(model_config)  # vLLM would, but after it has created the layers
         hook = Hook(self._settings(), self._origin)
-        hook.device = self._device_of_others(hook.settings, vllm_config)
+        device = getattr(vllm_config.load_config, "device", None) or getattr(
+            getattr(vllm_config, "device_config", None), "device", None)
+        hook.device = self._device_of_others(hook.settings, device)
         import_converting_mega(vllm_config)
-        with patched(hook):
-            model = self._rest.load_model(
-                *args, vllm_config=vllm_config, model_config=model_config, **kwargs)
-        hook.finish(model)
+        try:
+            with patched(hook):
+                model = self._rest.load_model(
+                    *args, vllm_config=vllm_config, model_config=model_config, **kwargs)
+            hook.finish(model)
+        finally:
+            hook.sources.close()
         return model
 
     @staticmethod
-    def _device_of_others(settings: Settings, vllm_config: Any) -> Any:
+    def _device_of_others(settings: Settings, named: Any) -> Any:
         import torch
-        named = getattr(vllm_config.load_config, "device", None) or getattr(
-            getattr(vllm_config, "device_config", None), "device", None)
         if named is None or settings.others is False:
             return None
         device = torch.device(named)

@@ -20,7 +20,7 @@ from mxfp4_repack.plugin import build, proofs
 from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.plugin.facts import Mismatch
 from mxfp4_repack.plugin.live import Origin
-from mxfp4_repack.plugin.names import BLOCK
+from mxfp4_repack.plugin.names import BLOCK, ORIGIN
 from mxfp4_repack.vllm import converter_code
 from mxfp4_repack.vllm.live import Live
 from mxfp4_repack.vllm.mega_classes import PARAMETERS, way_of
@@ -47,6 +47,7 @@ class MegaLayers:
         """Called once vLLM has made `experts` with its parameters, before anything is loaded."""
         name = str(getattr(experts, "prefix", "a layer"))
         self.names.append(name)
+        setattr(experts, ORIGIN, origin)
         try:
             live = _live(experts, origin)
             if origin is not None and origin.refusals:
@@ -92,8 +93,15 @@ class MegaLayers:
         with layer.blob.layer(layer.entry["prefix"]) as source:
             tensors = source.to_device(layer.experts.w13_weight.device)
             result = way_of(layer.experts).convert(layer.experts, tensors, original)
+            self._placed(layer, source)
             self._hook.came_from(layer.blob, layer.experts.prefix, source.path, time.monotonic() - start)
         return result
+
+    def _placed(self, layer: _Layer, source: Any) -> None:
+        """A class that converts keeps its experts in a form of its own: its reload is vLLM's."""
+        if not way_of(layer.experts).converts:
+            self._hook.placed(layer.experts, layer.live, layer.blob, source,
+                              {name: getattr(layer.experts, name) for name in PARAMETERS})
 
     def _prove(self, layer: _Layer) -> None:
         found: List[str] = []
@@ -102,6 +110,8 @@ class MegaLayers:
             for name in PARAMETERS:
                 own = way.own(layer.experts, name)
                 found += build.tensor_differences(name, way.held(source.torch(name, own.device)), own)
+            if not found:
+                self._placed(layer, source)
         if found:
             self._hook.sources.refute(layer.blob.root, f"{layer.experts.prefix}, {found[0]}")
             log.error("mxfp4-repack: %s: %s is not what vLLM loads: %s; it is not used", layer.experts.prefix,

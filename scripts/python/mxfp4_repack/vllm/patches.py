@@ -150,20 +150,47 @@ def import_converting_mega(config: Any) -> None:
 
 
 @contextlib.contextmanager
-def patched(hook: Any) -> Iterator[None]:
-    """Replaces all of the functions above, and puts them back afterwards."""
+def _put_back() -> Iterator[Put]:
+    """A setattr() whose doings are undone afterwards."""
     former: List[Tuple[Any, str, Any]] = []
 
     def put(owner: Any, name: str, value: Any) -> None:
         former.append((owner, name, vars(owner).get(name, _ABSENT)))
         setattr(owner, name, value)
 
+    try:
+        yield put
+    finally:
+        for owner, name, value in reversed(former):
+            if value is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
+
+
+def _patch_reading(hook: Any, put: Put) -> None:
+    patch_weight_utils(importlib.import_module(WEIGHT_UTILS), hook, put)
+    patch_loader(importlib.import_module(DEFAULT_LOADER), hook, put)
+    patch_iterator(importlib.import_module(DEFAULT_LOADER), hook, put)
+
+
+@contextlib.contextmanager
+def reading_patched(hook: Any) -> Iterator[None]:
+    """Replaces what reads files, and nothing that converts."""
+    with _put_back() as put:
+        _patch_reading(hook, put)
+        yield
+
+
+@contextlib.contextmanager
+def patched(hook: Any) -> Iterator[None]:
+    """Replaces all of the functions above, and puts them back afterwards."""
     # Import all users first: one imported while patched would keep a wrapper for good. Methods of other
     # checkpoints than this are in packages that are not imported.
     for name in (*IMPORTERS, *(name for name in METHOD_CLASSES if _package(name) in sys.modules)):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    try:
+    with _put_back() as put:
         patch_oracle(importlib.import_module(ORACLE), hook, put)
         for name in METHOD_CLASSES:
             if name in sys.modules:
@@ -173,13 +200,5 @@ def patched(hook: Any) -> Iterator[None]:
         for name, kind in (item for classes in CONVERTING_MEGA.values() for item in classes.items()):
             if hasattr(getattr(sys.modules.get(name), kind, None), "finalize_weights"):
                 patch_converting_mega(getattr(sys.modules[name], kind), hook, put)
-        patch_weight_utils(importlib.import_module(WEIGHT_UTILS), hook, put)
-        patch_loader(importlib.import_module(DEFAULT_LOADER), hook, put)
-        patch_iterator(importlib.import_module(DEFAULT_LOADER), hook, put)
+        _patch_reading(hook, put)
         yield
-    finally:
-        for owner, name, value in reversed(former):
-            if value is _ABSENT:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, value)

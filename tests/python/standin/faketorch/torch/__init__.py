@@ -68,6 +68,23 @@ def _without_data(shape, kind):
     return np.broadcast_to(np.zeros((), kind.numpy_type), tuple(shape))
 
 
+class Storage:
+    """The memory that a tensor's array lies in."""
+
+    def __init__(self, array):
+        owner = array
+        while owner is not None:  # as_strided puts an object between the two arrays
+            array = owner if isinstance(owner, np.ndarray) else array
+            owner = getattr(owner, "base", None)
+        self._array = array
+
+    def nbytes(self):
+        return self._array.nbytes
+
+    def data_ptr(self):
+        return self._array.__array_interface__["data"][0]
+
+
 class Tensor:
     def __init__(self, array, kind=None, on=None):
         self._array = array
@@ -96,6 +113,20 @@ class Tensor:
                 sizes.append(sizes[-1] * n)
             return tuple(reversed(sizes)) if self.shape else ()
         return tuple(step // self.element_size() for step in self._array.strides)
+
+    def data_ptr(self):
+        return 0 if self.is_meta else self._array.__array_interface__["data"][0]
+
+    def untyped_storage(self):
+        return Storage(self._array)
+
+    def storage_offset(self):
+        return (self.data_ptr() - self.untyped_storage().data_ptr()) // self.element_size()
+
+    def set_(self, storage, begin, shape, strides):
+        """Of bytes that lie side by side."""
+        self._array = storage._array.reshape(-1).view("u1")[begin:begin + shape[0]]
+        return self
 
     def dim(self):
         return len(self.shape)

@@ -22,6 +22,7 @@ class Module:
     def __init__(self):
         self.__dict__["_parameters"] = OrderedDict()
         self.__dict__["_buffers"] = OrderedDict()
+        self.__dict__["_non_persistent_buffers_set"] = set()
 
     def register_parameter(self, name, parameter):
         if name not in self._parameters and hasattr(self, name):

@@ -1,0 +1,215 @@
+"""Weights loaded again into a running model, by the load format: the same addresses, the new bytes."""
+import importlib
+import os
+import shutil
+import tempfile
+import unittest
+from types import SimpleNamespace
+from unittest import mock
+
+import hook_env
+import layer_files
+from hook_env import PREFIX, World, copied, golden, make_blob
+import test_vllm_hook_load as loads
+import test_vllm_hook_skip as skip_tests
+
+CASE = "cpu/gpt_oss_e2_h128*"
+CASES = (CASE, "marlin/gpt_oss*", "flashinfer_trtllm_mxfp4_bf16/gpt_oss*", "triton/gpt_oss_sm90*e3*")
+OTHER = "model.norm.weight"
+
+
+def other_model(case):
+    """A model whose files have the same names and sizes, and other weights."""
+    model, _ = make_blob(case)
+    base = tempfile.mkdtemp(dir=hook_env.scratch.name)
+    other = shutil.copytree(model, os.path.join(base, "other"))
+    path = os.path.join(other, "model.safetensors")
+    tensors, metadata = layer_files.read(path)
+    types = {f"{PREFIX}.{name[3:]}": kind for name, kind in case.types.items() if name.startswith("in.")}
+    layer_files.write(path, {name: (types[name], tensor[::-1].copy()) for name, tensor in tensors.items()}, metadata)
+    return other
+
+
+@unittest.skipUnless(skip_tests.HAS_META_CONTEXT, "this torch has no context for the meta device")
+class Reload(unittest.TestCase):
+    created = skip_tests.SecondStage.created
+    state = staticmethod(skip_tests.SecondStage.state)
+    load = loads.LoadFormat.load
+
+    def setUp(self):
+        for patch in (mock.patch("platform.machine", lambda: "x86_64"), mock.patch.dict(os.environ, {"MXFP4_REPACK": hook_env.BIN})):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def loaded(self, world, case, extra):
+        os.environ["MXFP4_REPACK"] = hook_env.BIN  # World clears it
+        return self.load(world, case, extra)
+
+    @staticmethod
+    def begun(world, model, directory, extra):
+        """vLLM asks a new loader for the weights in `directory`."""
+        import vllm.model_executor.model_loader as loaders
+        world.config.model_config.model = directory
+
+        def get_all_weights(self, model_config, model):
+            from vllm.model_executor.model_loader import weight_utils
+            names = (f"{PREFIX}.gate_up_proj_blocks", f"{PREFIX}.down_proj_scales", OTHER)
+            yield from ((name, directory) for name in names if not weight_utils.should_skip_weight(name, None))
+
+        loaders._LOAD_FORMAT_TO_MODEL_LOADER["auto"].get_all_weights = get_all_weights
+        config = SimpleNamespace(load_format="mxfp4_repack", model_loader_extra_config=extra, download_dir=None)
+        return loaders.get_model_loader(config).get_all_weights(world.config.model_config, model)
+
+    def reload(self, world, model, directory, extra):
+        """Names that vLLM was given, once it has loaded them."""
+        layerwise = importlib.import_module("vllm.model_executor.model_loader.reload.layerwise")
+        weights = self.begun(world, model, directory, extra)
+        layerwise.initialize_layerwise_reload(model)
+        found = [name for name, _ in weights]
+        layerwise.finalize_layerwise_reload(model)
+        self.assertFalse(layerwise.get_layerwise_info(model.layer).can_load())
+        utils = importlib.import_module("vllm.model_executor.model_loader.weight_utils")
+        self.assertFalse(hasattr(utils.should_skip_weight, "_mxfp4_repack"))
+        return found
+
+    def addresses(self, model):
+        from mxfp4_repack.plugin.places import tensors_of
+        return sorted(tensor.data_ptr() for tensor in tensors_of(model.layer))
+
+    @staticmethod
+    def wipe(model):
+        """As memory is after a sleep of level 2."""
+        from mxfp4_repack.plugin.places import tensors_of
+        for tensor in tensors_of(model.layer):
+            tensor.detach().zero_()
+
+    def fresh(self, case, directory):
+        """The state of a start with the weights in `directory`."""
+        with World(model=directory) as world:
+            return self.state(self.loaded(world, case, {"strict": True}).layer)
+
+    def test_the_same_and_other_weights_in_place(self):
+        ran = 0
+        for pattern in CASES:
+            case = golden(pattern)
+            made = make_blob(case)
+            if made is None:
+                continue
+            with self.subTest(case=case.name):
+                model, blob = made
+                other = other_model(case)
+                try:
+                    want = {directory: self.fresh(case, directory) for directory in (model, other)}
+                except (RuntimeError, AssertionError):
+                    continue  # a type is lacking, or the rules refuse a known defect
+                for extra in ({"blob": blob}, {}):
+                    with World(model=model) as world:
+                        running = self.loaded(world, case, {"strict": True, **extra})
+                        if not self.meta:
+                            continue
+                        places = self.addresses(running)
+                        for directory in (other, model):
+                            self.wipe(running)
+                            found = self.reload(world, running, directory, {"strict": True, **extra})
+                            self.assertEqual(found, [OTHER])
+                            self.assertEqual(self.state(running.layer), want[directory])
+                            self.assertEqual(self.addresses(running), places)
+                            source = blob if extra and directory == model else directory
+                            self.assertRegex(world.messages.text(0)[-1], f"1 layers loaded again in place from {source} in .* s, 0 by vLLM")
+                            self.assertEqual(world.messages.text(), [])
+                        ran += 1
+        self.assertGreaterEqual(ran, 4)
+
+    def test_files_are_let_go(self):
+        case = golden(CASE)
+        model, blob = make_blob(case)
+        other = other_model(case)
+        with World(model=model) as world:
+            running = self.loaded(world, case, {"blob": blob, "strict": True})
+            self.reload(world, running, other, {"blob": blob, "strict": True})
+            links = [os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{name}")]
+            self.assertEqual([link for link in links if link.startswith((model, blob, other))], [])
+
+    def test_weights_written_since_the_conversion(self):
+        """A trainer writes files of the same names and sizes: the blob is of the former ones."""
+        case = golden(CASE)
+        model, blob = copied(make_blob(case))
+        other = other_model(case)
+        want = self.fresh(case, other)
+        with World(model=model) as world:
+            running = self.loaded(world, case, {"blob": blob, "strict": True})
+            shutil.copyfile(os.path.join(other, "model.safetensors"), os.path.join(model, "model.safetensors"))
+            later = os.stat(os.path.join(blob, "mxfp4_repack.json")).st_mtime_ns + 10**9
+            os.utime(os.path.join(model, "model.safetensors"), ns=(later, later))
+            self.assertEqual(self.reload(world, running, model, {"blob": blob, "strict": True}), [OTHER])
+            self.assertEqual(self.state(running.layer), want)
+            self.assertIn(f"in place from {model} in", world.messages.text(0)[-1])
+            self.assertRegex(world.messages.text()[0], "the blob does not fit.*written later")
+
+    def test_what_is_refused_changes_nothing(self):
+        case = golden(CASE)
+        model, blob = make_blob(case)
+        other = other_model(case)
+        cut = other_model(case)
+        os.truncate(os.path.join(cut, "model.safetensors"), os.path.getsize(os.path.join(cut, "model.safetensors")) - 100)
+        wrong = make_blob(golden("xpu/gpt_oss*typical"))[0]
+        for directory, extra, text in ((other, {"blob": blob, "source": "blob"}, "was named for .*: nothing is loaded from"),
+                                       (cut, {"strict": True}, "neither from a blob nor made from the checkpoint: .*model.safetensors"),
+                                       (wrong, {"strict": True}, "neither from a blob nor made from the checkpoint: ")):
+            with World(model=model) as world:
+                running = self.loaded(world, case, extra)
+                before = self.state(running.layer)
+                with self.assertRaisesRegex(RuntimeError, text):
+                    self.begun(world, running, directory, extra)
+                self.assertEqual(self.state(running.layer), before)
+                layerwise = importlib.import_module("vllm.model_executor.model_loader.reload.layerwise")
+                self.assertFalse(layerwise.get_layerwise_info(running.layer).can_load())
+
+    def test_what_does_not_fit_is_vllms_with_one_line(self):
+        case = golden(CASE)
+        model, blob = make_blob(case)
+        wrong = make_blob(golden("xpu/gpt_oss*typical"))[0]
+        with World(model=model) as world:
+            running = self.loaded(world, case, {})
+            found = self.reload(world, running, wrong, {})
+            self.assertEqual(len(found), 3)
+            (line,) = world.messages.text()
+            self.assertRegex(line, f"{PREFIX}: vLLM loads it again: ")
+        with World(model=model) as world:  # vLLM converted it at first
+            running = self.loaded(world, case, {"blob": "/nowhere", "source": "blob"})
+            known = len(world.messages.text())
+            self.assertEqual(len(self.reload(world, running, model, {})), 3)
+            (line,) = world.messages.text()[known:]
+            self.assertRegex(line, "vLLM loads it again: first load: ")
+
+    def test_a_load_without_an_end(self):
+        """vLLM copies converted weights without its reload, or fails while it loads: no layer stays guarded."""
+        case = golden(CASE)
+        model, _ = make_blob(case)
+        with World(model=model) as world:
+            running = self.loaded(world, case, {"strict": True})
+            layerwise = importlib.import_module("vllm.model_executor.model_loader.reload.layerwise")
+            self.assertEqual([name for name, _ in self.begun(world, running, model, {"strict": True})], [OTHER])
+            self.assertFalse(layerwise.get_layerwise_info(running.layer).can_load())
+            weights = self.begun(world, running, model, {"strict": True})
+            next(weights)
+            weights.close()
+            self.assertFalse(layerwise.get_layerwise_info(running.layer).can_load())
+            utils = importlib.import_module("vllm.model_executor.model_loader.weight_utils")
+            self.assertFalse(hasattr(utils.should_skip_weight, "_mxfp4_repack"))
+
+    def test_an_update_that_replaced_a_tensor(self):
+        """Another tensor at its place: the layer is vLLM's."""
+        case = golden(CASE)
+        model, _ = make_blob(case)
+        with World(model=model) as world:
+            running = self.loaded(world, case, {})
+            import torch
+            own = running.layer._parameters["w13_weight"]
+            running.layer._parameters["w13_weight"] = torch.nn.Parameter(own.detach().clone(), requires_grad=False)
+            self.assertEqual(len(self.reload(world, running, model, {})), 3)
+            self.assertRegex(world.messages.text()[-1], "place of w13_weight: ")
+
+
+if __name__ == "__main__":
+    unittest.main()
