@@ -44,8 +44,11 @@ bool is_decoration(std::string_view word) {
       "super",     "tensor",  "systems", "core",      "node",    "dgx",         "hgx",
       "superchip", "laptop",  "station", "developer", "kit"};
   if (std::ranges::find(kWords, word) != kWords.end()) return true;
-  for (const std::string_view unit : {"x", "g", "gb"}) {  // "8x", "144G", "480GB"
-    if (word.ends_with(unit) && all_digits(word.substr(0, word.size() - unit.size()))) return true;
+  // "8x", "144G", "480GB"; with four digits before an X it is a CPU's model: "7773X".
+  for (const std::string_view unit : {"x", "g", "gb"}) {
+    if (!word.ends_with(unit)) continue;
+    const std::string_view number = word.substr(0, word.size() - unit.size());
+    if (all_digits(number) && (unit == "gb" || number.size() <= 3)) return true;
   }
   for (const std::string_view stem : {"sxm", "hbm", "nvl"}) {
     if (word.starts_with(stem) && word.size() <= stem.size() + 2) return true;

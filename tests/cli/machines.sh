@@ -52,7 +52,7 @@ import random
 draw = random.Random(8)
 for _ in range(20):
     generation = draw.choice("1234567")
-    epyc = f"EPYC {draw.choice('789')}{draw.choice('0123456789R')}{draw.randint(0, 9)}{generation}{draw.choice(['', 'P', 'F'])}"
+    epyc = f"EPYC {draw.choice('789')}{draw.choice('0123456789R')}{draw.randint(0, 9)}{generation}{draw.choice(['', 'P', 'F', 'X'])}"
     xeon = f"Xeon {draw.choice(['Platinum 8', 'Gold 6', 'Silver 4', 'Gold 5'])}{generation}{draw.randint(10, 99)}{draw.choice(['', 'Y', 'C', '+'])}"
     want = {epyc: "x86_64-avx512" if generation >= "4" else "x86_noamx"}
     want[xeon] = "x86_noamx" if generation <= "3" else "x86_64-amx" if generation <= "5" else "x86_64-avx512"  # 6 and 7: none is made
