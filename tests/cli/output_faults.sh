@@ -120,6 +120,19 @@ rm out/rank-00-of-02
 diff -r new out
 rm -r out victim
 
+# A file that appears beside the old result, or changes there, while the new one is made.
+for change in 'echo mine >out/thesis' 'echo >>out/model.safetensors.index.json'; do
+  cp -r old out
+  FAULT_RUN=$change at rename:2:run .out.mxfp4_repack-new "$BIN" convert "$model" -o out "${flags[@]}" --force
+  [ $got = 5 ] && [ -e hit ] || fail "exit $got after: $change"
+  expect_one_error 'out: (thesis|model.safetensors.index.json) changed or appeared while the new result was made$'
+  expect_exit 0 cmp old/mxfp4_repack.json out/mxfp4_repack.json
+  rm -f out/thesis
+  expect_exit 0 "$BIN" convert "$model" -o out "${flags[@]}" --resume
+  diff -r new out
+  rm -r out
+done
+
 # A journal that cannot be removed is named.
 at unlink:1:EIO .progress "$BIN" convert "$model" -o out "${flags[@]}"
 [ $got = 0 ] || fail "exit $got"

@@ -122,15 +122,16 @@ class Native(unittest.TestCase):
         """{name: bytes} of what comes through a ring, last tensor first."""
         names, ring = layer.tensors[::-1], np.empty(ring_bytes, "u1")
         found = {name: bytearray(layer.info(name).nbytes) for name in names}
-        stream, held = layer.stream(names, ring, ring_bytes // 4, threads), 0
+        stream, held = layer.stream(names, ring, ring_bytes // 4, threads), []
         try:
             for run in iter(stream.next, None):
                 part = ring[run.place:run.place + run.end - run.begin]
-                found[names[run.tensor]][run.begin:run.end] = part.tobytes()
-                held += 1
-                if held > 2:
+                held.append((part, part.tobytes()))
+                found[names[run.tensor]][run.begin:run.end] = held[-1][1]
+                if len(held) > 2:
+                    part, before = held.pop(0)  # nothing writes to it until it is given back
+                    self.assertTrue(part.tobytes() == before)
                     stream.give_back()
-                    held -= 1
         finally:
             stream.close()
         return {name: bytes(value) for name, value in found.items()}
