@@ -214,6 +214,8 @@ def check_reload(backend):
             report(what, False, result)
             continue
         differing = engine.differing(want["state"], result["state"])
+        if REVISION in ("0.26.0", "0.27.0"):  # their own reload leaves these as they are
+            differing = [name for name in differing if not name.endswith(".attn.sinks")]
         lines = [line for line in result["lines"] if "loaded again in place from" in line]
         number, moved, still_open = result["places"]
         report(f"{what}: {len(want['state'])} entries, {len(differing)} differ; {number} addresses, {len(moved)} changed",
