@@ -107,7 +107,9 @@ void report_unpacked(const UnpackOptions& options, const RestoreResult& restored
 int run_unpack(const UnpackOptions& options, const Console& console) {
   require_directory(options.output);
   // Open: read the manifests, and check that the ranks belong together.
-  const auto [blobs, manifests] = open_blob_ranks(options.blob);
+  const BlobRanks ranks = open_blob_ranks(options.blob);
+  const std::vector<fs::path>& blobs = ranks.directories;
+  const std::vector<Manifest>& manifests = ranks.manifests;
   watch_signals("nothing that was unpacked is left");
   keep_private(describe_manifests(blobs));
   std::optional<BlobSource> published;
