@@ -13,8 +13,6 @@
 
 namespace mxfp4::test {
 
-using Tensors = std::vector<NamedTensor>;
-
 // Per-expert tensors of one module: experts of hidden size 64 and intermediate size 32.
 struct PerExpert {
   std::string module = "model.layers.0.mlp.experts";
@@ -25,7 +23,7 @@ struct PerExpert {
   DType code_type = DType::kU8;
   DType scale_type = DType::kU8;
 
-  void add(Tensors& out) const {
+  void add(std::vector<NamedTensor>& out) const {
     for (int64_t e = 0; e < experts; ++e) {
       for (const std::string& word : words) {
         const bool down = word == words[2];
@@ -39,13 +37,13 @@ struct PerExpert {
   }
 };
 
-inline Tensors per_expert(const PerExpert& form = {}) {
-  Tensors out;
+inline std::vector<NamedTensor> per_expert(const PerExpert& form = {}) {
+  std::vector<NamedTensor> out;
   form.add(out);
   return out;
 }
 
-inline Tensors stacked(int64_t layer = 0) {
+inline std::vector<NamedTensor> stacked(int64_t layer = 0) {
   const std::string module = "model.layers." + std::to_string(layer) + ".mlp.experts.";
   return {
       {module + "gate_up_proj_blocks", {DType::kU8, {2, 64, 2, 16}}, "a"},

@@ -19,7 +19,7 @@ using test::per_expert;
 using test::PerExpert;
 using test::refusal_of_layers;
 using test::stacked;
-using test::Tensors;
+using Tensors = std::vector<NamedTensor>;
 
 TEST(LayerNumbers, MissingAndExtraLayers) {
   ModelConfig config = config_of("quark", "deepseek_v3");

@@ -16,7 +16,7 @@ using test::expect_has;
 using test::per_expert;
 using test::PerExpert;
 using test::refusal_of_layers;
-using test::Tensors;
+using Tensors = std::vector<NamedTensor>;
 
 TEST(ModuleRules, QuarkRulesDecideByModule) {
   ModelConfig config = config_of("quark", "deepseek_v3");

@@ -16,7 +16,7 @@ using test::per_expert;
 using test::PerExpert;
 using test::refusal_of_layers;
 using test::stacked;
-using test::Tensors;
+using Tensors = std::vector<NamedTensor>;
 
 TEST(Styles, NamesRoundTrip) {
   for (size_t i = 0; i < kAllStyles.size(); ++i) {
