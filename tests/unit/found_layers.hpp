@@ -55,7 +55,7 @@ inline std::vector<NamedTensor> stacked(int64_t layer = 0) {
   };
 }
 
-inline ModelConfig config_of(const std::string& method, const std::string& model_type) {
+inline ModelConfig quantized_config(const std::string& method, const std::string& model_type) {
   ModelConfig config;
   config.file = "config.json";
   config.model_type = model_type;

@@ -13,16 +13,16 @@
 namespace mxfp4 {
 namespace {
 
-using test::config_of;
 using test::expect_has;
 using test::per_expert;
 using test::PerExpert;
+using test::quantized_config;
 using test::refusal_of_layers;
 using test::stacked;
 using Tensors = std::vector<NamedTensor>;
 
 TEST(LayerNumbers, MissingAndExtraLayers) {
-  ModelConfig config = config_of("quark", "deepseek_v3");
+  ModelConfig config = quantized_config("quark", "deepseek_v3");
   config.num_hidden_layers = 3;
   Tensors tensors = per_expert({.module = "model.layers.1.mlp.experts"});
   expect_has(refusal_of_layers(tensors, &config), "layer 0 has no expert tensors");
@@ -42,11 +42,11 @@ TEST(LayerNumbers, MissingAndExtraLayers) {
 }
 
 TEST(LayerNumbers, AbsurdNumbersAreRefusedQuickly) {
-  ModelConfig config = config_of("quark", "deepseek_v3");
+  ModelConfig config = quantized_config("quark", "deepseek_v3");
   config.num_hidden_layers = INT64_MAX;
   config.first_k_dense_replace = INT64_MAX;
   expect_has(refusal_of_layers(per_expert(), &config), "num_hidden_layers");
-  config = config_of("quark", "deepseek_v3");
+  config = quantized_config("quark", "deepseek_v3");
   config.num_experts = INT64_MAX;
   expect_has(refusal_of_layers(per_expert(), &config), "experts.2.gate_proj.weight: missing");
   config.num_experts.reset();
@@ -56,7 +56,7 @@ TEST(LayerNumbers, AbsurdNumbersAreRefusedQuickly) {
 }
 
 TEST(LayerNumbers, PredictionLayersAreNumberedAfterTheModels) {
-  ModelConfig config = config_of("fp8", "deepseek_v4");
+  ModelConfig config = quantized_config("fp8", "deepseek_v4");
   config.num_hidden_layers = 1;
   const PerExpert form{
       .module = "layers.0.ffn.experts", .words = {"w1", "w3", "w2"}, .scales = ".scale"};
@@ -76,7 +76,7 @@ TEST(LayerNumbers, PredictionLayersAreNumberedAfterTheModels) {
 
 TEST(LayerNumbers, LayerNumbersDoNotOverflow) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  ModelConfig config = config_of("fp8", "deepseek_v4");
+  ModelConfig config = quantized_config("fp8", "deepseek_v4");
   config.num_hidden_layers = kMax;
   const PerExpert form{
       .module = "layers.0.ffn.experts", .words = {"w1", "w3", "w2"}, .scales = ".scale"};
@@ -98,7 +98,7 @@ TEST(LayerNumbers, ALargeModelIsQuick) {
     PerExpert{.module = "model.layers." + std::to_string(layer) + ".mlp.experts", .experts = 384}
         .add(tensors);
   }
-  ModelConfig config = config_of("quark", "deepseek_v3");
+  ModelConfig config = quantized_config("quark", "deepseek_v3");
   config.num_experts = 384;
   config.num_hidden_layers = 61;
   const auto start = std::chrono::steady_clock::now();
@@ -110,7 +110,7 @@ TEST(LayerNumbers, ALargeModelIsQuick) {
 
 // --model-config describes a whole model, the file holds a part of it.
 TEST(LayerNumbers, PartOfAModel) {
-  ModelConfig config = config_of("mxfp4", "gpt_oss");
+  ModelConfig config = quantized_config("mxfp4", "gpt_oss");
   config.num_hidden_layers = 3;
   expect_has(refusal_of_layers(stacked(1), &config),
              "num_hidden_layers: 3, but layer 0 has no expert");

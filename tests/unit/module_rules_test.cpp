@@ -11,15 +11,15 @@
 namespace mxfp4 {
 namespace {
 
-using test::config_of;
 using test::expect_has;
 using test::per_expert;
 using test::PerExpert;
+using test::quantized_config;
 using test::refusal_of_layers;
 using Tensors = std::vector<NamedTensor>;
 
 TEST(ModuleRules, QuarkRulesDecideByModule) {
-  ModelConfig config = config_of("quark", "deepseek_v3");
+  ModelConfig config = quantized_config("quark", "deepseek_v3");
   config.num_hidden_layers = 2;
   config.quantization->rules = {{"*.layers.1.*", "", "rule: fp8"}, {"*", "mxfp4", ""}};
   Tensors tensors = per_expert();

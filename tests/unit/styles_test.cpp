@@ -10,10 +10,10 @@
 namespace mxfp4 {
 namespace {
 
-using test::config_of;
 using test::expect_has;
 using test::per_expert;
 using test::PerExpert;
+using test::quantized_config;
 using test::refusal_of_layers;
 using test::stacked;
 using Tensors = std::vector<NamedTensor>;
@@ -27,7 +27,7 @@ TEST(Styles, NamesRoundTrip) {
 }
 
 TEST(Styles, StackedExpertsAreExtentsOfOneTensor) {
-  const ModelConfig config = config_of("mxfp4", "gpt_oss");
+  const ModelConfig config = quantized_config("mxfp4", "gpt_oss");
   const ModelLayers model = find_expert_layers(stacked(), &config, {});
   ASSERT_EQ(model.layers.size(), 1U);
   const ExpertLayer& layer = model.layers[0];
@@ -43,7 +43,7 @@ TEST(Styles, StackedExpertsAreExtentsOfOneTensor) {
 }
 
 TEST(Styles, SeparateTensorsAreGateThenUp) {
-  const ModelConfig config = config_of("quark", "deepseek_v3");
+  const ModelConfig config = quantized_config("quark", "deepseek_v3");
   const ModelLayers model = find_expert_layers(per_expert(), &config, {});
   const auto& extents = model.layers.at(0).slot(Slot::kW13WeightScale).experts.at(1);
   ASSERT_EQ(extents.size(), 2U);
@@ -55,7 +55,7 @@ TEST(Styles, SeparateTensorsAreGateThenUp) {
 }
 
 TEST(Styles, F4ShapesCountElements) {
-  const ModelConfig config = config_of("deepseek_v4_fp8", "deepseek_v4");
+  const ModelConfig config = quantized_config("deepseek_v4_fp8", "deepseek_v4");
   Tensors tensors = per_expert({.module = "layers.0.ffn.experts",
                                 .words = {"w1", "w3", "w2"},
                                 .scales = ".scale",
@@ -85,7 +85,7 @@ Tensors inkling(bool flat) {
 
 // The names are those of the loaded layout: the config says that they are the checkpoint's own.
 TEST(Styles, InklingsStackedTensorsAreTheCheckpointsOwn) {
-  const ModelConfig config = config_of("quark", "inkling_mm_model");
+  const ModelConfig config = quantized_config("quark", "inkling_mm_model");
   for (const bool flat : {false, true}) {
     const ModelLayers model = find_expert_layers(inkling(flat), &config, {});
     EXPECT_EQ(model.loader, Loader::kInklingStacked);
@@ -95,7 +95,7 @@ TEST(Styles, InklingsStackedTensorsAreTheCheckpointsOwn) {
     EXPECT_EQ(model.layers.at(0).dims, (LayerDims{2, 64, 32}));
     EXPECT_EQ(model.layers.at(0).slot(Slot::kW13WeightScale).experts.at(1).at(0).offset, 128);
   }
-  const ModelConfig other = config_of("quark", "qwen3_moe");
+  const ModelConfig other = quantized_config("quark", "qwen3_moe");
   const FindOptions loaded{.family = Family::kGeneric};
   EXPECT_EQ(find_expert_layers(inkling(false), &other, loaded).style, Style::kLoaded);
   const FindOptions marked{.attributes = {{"family", "gpt_oss"}}};
@@ -103,7 +103,7 @@ TEST(Styles, InklingsStackedTensorsAreTheCheckpointsOwn) {
 }
 
 TEST(Styles, InklingsScalesOfWrongShapesAreRefused) {
-  const ModelConfig config = config_of("quark", "inkling_model");
+  const ModelConfig config = quantized_config("quark", "inkling_model");
   Tensors tensors = inkling(true);
   tensors[1].spec.shape = {64, 4};
   expect_has(refusal_of_layers(tensors, &config), "shape [64, 4] instead of [128, 2]");
@@ -121,7 +121,7 @@ TEST(Styles, AStandAloneQuantizationLetsTheNamesDecide) {
 }
 
 TEST(Styles, GenericMxfp4HasBiasesThatAreNeverFilled) {
-  const ModelConfig config = config_of("mxfp4", "qwen3_moe");
+  const ModelConfig config = quantized_config("mxfp4", "qwen3_moe");
   const ModelLayers model = find_expert_layers(per_expert(), &config, {});
   EXPECT_EQ(model.family, Family::kGptOss);
   EXPECT_EQ(model.order, W13Order::kHalves);
@@ -134,7 +134,7 @@ TEST(Styles, GenericMxfp4HasBiasesThatAreNeverFilled) {
 }
 
 TEST(Styles, BiasesOfGenericLoadersAreLeftWithAWarning) {
-  const ModelConfig config = config_of("quark", "qwen3_moe");
+  const ModelConfig config = quantized_config("quark", "qwen3_moe");
   Tensors tensors = per_expert();
   tensors.push_back({"model.layers.0.mlp.experts.0.gate_proj.bias", {DType::kBF16, {32}}, "a"});
   const ModelLayers model = find_expert_layers(tensors, &config, {});
@@ -145,7 +145,7 @@ TEST(Styles, BiasesOfGenericLoadersAreLeftWithAWarning) {
 }
 
 TEST(Styles, TheLaterInputScaleOfGateAndUpStays) {
-  ModelConfig config = config_of("quark", "qwen3_moe");
+  ModelConfig config = quantized_config("quark", "qwen3_moe");
   config.quantization->activation = "fp8_per_tensor_static";
   Tensors tensors = per_expert({.experts = 1});
   const std::string module = "model.layers.0.mlp.experts.0.";
@@ -167,7 +167,7 @@ TEST(Styles, TheLaterInputScaleOfGateAndUpStays) {
 }
 
 TEST(Styles, InputScalesWithoutStaticActivationsAreLeft) {
-  const ModelConfig config = config_of("quark", "qwen3_moe");
+  const ModelConfig config = quantized_config("quark", "qwen3_moe");
   Tensors tensors = per_expert();
   tensors.push_back({"model.layers.0.mlp.experts.0.up_proj.input_scale", {DType::kF32, {}}, "a"});
   const ModelLayers model = find_expert_layers(tensors, &config, {});
@@ -176,7 +176,7 @@ TEST(Styles, InputScalesWithoutStaticActivationsAreLeft) {
 }
 
 TEST(Styles, UnquantizedLayersOfAMixedModelStay) {
-  ModelConfig config = config_of("quark", "deepseek_v3");
+  ModelConfig config = quantized_config("quark", "deepseek_v3");
   config.num_nextn_predict_layers = 1;
   Tensors tensors = per_expert();
   for (const char* word : {"gate_proj", "up_proj", "down_proj"}) {
@@ -192,7 +192,7 @@ TEST(Styles, UnquantizedLayersOfAMixedModelStay) {
 }
 
 TEST(Styles, DuplicatesAndCollisions) {
-  ModelConfig config = config_of("quark", "deepseek_v3");
+  ModelConfig config = quantized_config("quark", "deepseek_v3");
   Tensors tensors = per_expert();
   tensors.push_back(tensors.front());
   expect_has(refusal_of_layers(tensors, &config), "given twice");
@@ -202,7 +202,7 @@ TEST(Styles, DuplicatesAndCollisions) {
 }
 
 TEST(Styles, LayersMustAgree) {
-  ModelConfig config = config_of("quark", "deepseek_v3");
+  ModelConfig config = quantized_config("quark", "deepseek_v3");
   config.num_hidden_layers = 2;
   config.num_experts.reset();
   Tensors tensors = per_expert();
