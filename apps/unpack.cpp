@@ -131,10 +131,9 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   // Run: restore every layer of every rank, or every tensor of the checkpoint.
   RestoreResult restored;
   if (published) {
-    restored = write_as_published(
-        {*published->source, published->shares, published->plans, published->read_bytes},
-        manifests.front().layout, output.home(), options.resources, hooks_for(progress, output),
-        options.read_back);
+    restored = write_as_published({*published->source, published->shares, published->plans},
+                                  manifests.front().layout, output.home(), options.resources,
+                                  hooks_for(progress, output), options.read_back);
     restored.lost.insert(published->lost.begin(), published->lost.end());
   } else {
     restored = restore_all(options, blobs, manifests, output.home(), hooks_for(progress, output));

@@ -194,8 +194,11 @@ class Matrices {
 
 class RestoredSource final : public Source {
  public:
-  RestoredSource(Ranks ranks, BlobTensors tensors)
-      : ranks_(std::move(ranks)), tensors_(std::move(tensors)), shared_(ranks_) {
+  RestoredSource(Ranks ranks, BlobTensors tensors, int64_t read_bytes)
+      : ranks_(std::move(ranks)),
+        tensors_(std::move(tensors)),
+        shared_(ranks_),
+        read_bytes_(read_bytes) {
     const Manifest& first = ranks_.manifests.front();
     origin_ = {.kind = first.source.kind,
                .fingerprint = first.source.fingerprint,
@@ -226,6 +229,7 @@ class RestoredSource final : public Source {
   [[nodiscard]] const SourceOrigin* origin() const override { return &origin_; }
 
   [[nodiscard]] bool reads_in_parallel() const override { return true; }
+  [[nodiscard]] int64_t read_bytes() const override { return read_bytes_; }
 
   void read(size_t index, int64_t offset, MutableBytes out) override {
     const BlobPlace& place = tensors_.places[index];
@@ -250,6 +254,7 @@ class RestoredSource final : public Source {
   Ranks ranks_;
   BlobTensors tensors_;
   SharedParts shared_;
+  int64_t read_bytes_;
   // One for each thread that reads.
   Pool<Matrices> matrices_{
       [this] { return std::make_unique<Matrices>(ranks_, tensors_, shared_); }};
@@ -300,14 +305,15 @@ int64_t granule_bytes(const RestorePlan& plan, bool compressed) {
   return most + (compressed ? frames : 0);
 }
 
-// Fills `read_bytes` and `plans`.
-void add_memory(BlobSource& blob, const Ranks& ranks, const BlobTensors& tensors) {
+// One plan for each distinct layer size; puts into `read_bytes` what Source::read_bytes() says.
+std::vector<RestorePlan> plan_reads(const Ranks& ranks, const BlobTensors& tensors,
+                                    int64_t& read_bytes) {
   std::map<Slot, int64_t> matrices;  // the largest of each slot
   for (const BlobPlace& place : tensors.places) {
     int64_t& bytes = matrices[place.slot];
     bytes = std::max(bytes, place.begin + place.bytes);
   }
-  for (const auto& [slot, bytes] : matrices) blob.read_bytes += bytes;
+  std::vector<RestorePlan> plans;
   int64_t granule = 0;
   std::set<std::tuple<int64_t, int64_t, int64_t>> seen;
   for (const Manifest& rank : ranks.manifests) {
@@ -316,11 +322,13 @@ void add_memory(BlobSource& blob, const Ranks& ranks, const BlobTensors& tensors
       if (dims.num_experts == 0) continue;
       if (!seen.insert({dims.num_experts, dims.hidden_size, dims.intermediate_size}).second)
         continue;
-      blob.plans.push_back(plan_restore(rank, layer));
-      granule = std::max(granule, granule_bytes(blob.plans.back(), rank.compression.zstd));
+      plans.push_back(plan_restore(rank, layer));
+      granule = std::max(granule, granule_bytes(plans.back(), rank.compression.zstd));
     }
   }
-  blob.read_bytes += granule;
+  read_bytes = granule;
+  for (const auto& [slot, bytes] : matrices) read_bytes += bytes;
+  return plans;
 }
 
 }  // namespace
@@ -334,8 +342,9 @@ BlobSource open_blob_source(const fs::path& path) {
   add_losses(blob, ranks, slots);
   blob.lost.insert(blob.lost.end(), tensors.lost.begin(), tensors.lost.end());
   add_shares(blob, tensors);
-  add_memory(blob, ranks, tensors);
-  blob.source = std::make_unique<RestoredSource>(std::move(ranks), std::move(tensors));
+  int64_t read_bytes = 0;
+  blob.plans = plan_reads(ranks, tensors, read_bytes);
+  blob.source = std::make_unique<RestoredSource>(std::move(ranks), std::move(tensors), read_bytes);
   return blob;
 }
 

@@ -28,7 +28,6 @@ struct BlobSource {
   bool exact = true;  // false: a conversion of the source may differ from one of the checkpoint
   bool whole = true;  // false: some tensors cannot be read
   std::vector<ExpertShare> shares{};  // by tensor of the source
-  int64_t read_bytes = 0;             // of memory that a thread takes that reads, without schedules
   std::vector<RestorePlan> plans{};   // one plan for each distinct layer size
 };
 

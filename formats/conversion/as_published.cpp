@@ -112,8 +112,9 @@ std::vector<PublishJob> cut_jobs(const PublishedBlob& blob, const PublishedShard
 }
 
 RunMemory memory_of(const PublishedBlob& blob) {
-  RunMemory memory{
-      .job_bytes = kJobBytes + blob.read_bytes, .outputs = {}, .direction = Direction::kInverse};
+  RunMemory memory{.job_bytes = kJobBytes + blob.source.read_bytes(),
+                   .outputs = {},
+                   .direction = Direction::kInverse};
   for (const RestorePlan& plan : blob.plans) {
     for (const RestoredSlot& slot : plan.slots) memory.outputs.push_back(slot.output);
   }

@@ -21,7 +21,6 @@ struct PublishedBlob {
   Source& source;
   std::span<const ExpertShare> shares;  // by tensor of the source
   std::span<const RestorePlan> plans;   // the programs that run
-  int64_t read_bytes;  // of memory that a thread takes that reads, without schedules
 };
 
 // Writes every tensor of the blob's source into `directory`: the shards, their index, and

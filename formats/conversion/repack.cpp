@@ -105,10 +105,11 @@ std::vector<fs::path> inputs_of(const Source& source, const RestPlan& rest) {
   return inputs;
 }
 
-// The memory of a run. A job's bytes include its worker's encoder.
-RunMemory memory_of(const Plan& plan, const Compression& compression) {
+// The memory of a run. A job's bytes include its worker's encoder, and what its input is made from.
+RunMemory memory_of(const Plan& plan, const Compression& compression, const Source& source) {
   RunMemory memory{.outputs = outputs_of(plan), .direction = Direction::kForward};
   for (const Job& job : plan.jobs) memory.job_bytes = std::max(memory.job_bytes, job.cost);
+  memory.job_bytes += source.read_bytes();
   if (compression.zstd) memory.job_bytes += encoder_bytes(compression.level, kFrameBytes);
   return memory;
 }
@@ -154,7 +155,7 @@ RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& con
   out.inputs = inputs_of(*checkpoint.source, out.rest);
   out.wanted = files_of_shard(out.plan, options.shard.value_or(Shard{}));
   keep_jobs(out.plan, out.wanted);
-  require_memory(options.limits, memory_of(out.plan, options.compression));
+  require_memory(options.limits, memory_of(out.plan, options.compression, *checkpoint.source));
   if (options.compression.zstd) add_padding(out.plan);  // after the check: takes a job's memory
   return out;
 }
@@ -218,7 +219,7 @@ void Repack::move_layers(const RunHooks& hooks) {
     });
   };
   run_jobs<Job, InFlight>(
-      plan.jobs, jobs_in_flight(options_.limits, memory_of(plan, compression)),
+      plan.jobs, jobs_in_flight(options_.limits, memory_of(plan, compression, *checkpoint_.source)),
       {.read =
            [&](const Job& job, InFlight& at) {
              hooks.check_stop();

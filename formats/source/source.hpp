@@ -64,6 +64,9 @@ class Source {
   // copies them.
   [[nodiscard]] virtual bool reads_in_parallel() const { return false; }
 
+  // Bytes of memory that each thread in read() takes beside `out`, without schedules.
+  [[nodiscard]] virtual int64_t read_bytes() const { return 0; }
+
   // Whether view() gives the bytes of tensor `index`. Thread-safe.
   [[nodiscard]] virtual bool maps(size_t index) const {
     (void)index;
