@@ -16,8 +16,9 @@ alone again. Three groups for each backend, all side by side:
             code fresh from the compiler answers otherwise than the same code from the cache;
   sleep     eager, level 1 and awake; level 2, awake and reloaded.
 
-Each is compared with vLLM alone doing the same: where vLLM alone fails with an error, the blob's run must
-fail with the same; where it generates NaN, there is nothing to compare with, and a line says so. Prints a
+Each is compared with vLLM alone doing the same. Where vLLM alone fails with an error, the blob's run fails
+with the same, or reloads all the same: then its experts are compared with those of a start with these
+weights. Where vLLM alone generates NaN, there is nothing to compare with, and a line says so. Prints a
 line for each, exits 1 if one is not equal. Needs a GPU. Where flashinfer is not installed, set
 VLLM_USE_FLASHINFER_SAMPLER=0. For flashinfer's kernels its autotuner must be off, since it chooses by
 time: --arguments '{"enable_flashinfer_autotune": false}'.
@@ -117,6 +118,7 @@ def child(spec, path):
 # All of them ------------------------------------------------------------------------------------------
 
 STEPS = {"eager": ["reload"], "compiled": [], "sleep": ["sleep 1", "sleep 2"]}
+OTHER = "vLLM alone with the other weights"
 
 
 def cases(backend, how):
@@ -124,6 +126,8 @@ def cases(backend, how):
     if how == "compiled":
         yield f"{backend}, {how}, vLLM filling its cache", None
     yield f"{backend}, {how}, vLLM alone", None
+    if how == "eager":
+        yield f"{backend}, {how}, {OTHER}", None
     for what, method in BLOBS.items():
         yield f"{backend}, {how}, {what}", method
     yield f"{backend}, {how}, {NO_BLOB}", NO_BLOB
@@ -146,8 +150,9 @@ def run_group(backend, how, arguments, results):
         if any(word not in name for word in arguments.only):
             continue
         blob = str(arguments.work / f"{backend}-{method}") if method in BLOBS.values() else method
-        spec = {"backend": backend, "blob": blob, "eager": how != "compiled", "steps": STEPS[how], "model": str(arguments.work / "model-1"),
-                "other": str(arguments.work / "model-2"), "arguments": arguments.arguments, "without_kernels": arguments.without_kernels}
+        other = name.endswith(OTHER)
+        spec = {"backend": backend, "blob": blob, "eager": how != "compiled", "steps": [] if other else STEPS[how],
+                "model": str(arguments.work / ("model-2" if other else "model-1")), "other": str(arguments.work / "model-2"), "arguments": arguments.arguments, "without_kernels": arguments.without_kernels}
         base = arguments.work / name.replace(", ", "-").replace(" ", "_")
         begin = time.perf_counter()
         with open(f"{base}.log", "w") as log:
@@ -182,6 +187,17 @@ def compared(own, found):
     return (f"{differing[:3]} {text}" if differing or wrong or largest else ""), text
 
 
+def compared_with_start(done, name, what, found):
+    """As compared(), for a step in which vLLM alone fails; experts only, since vLLM loads the rest."""
+    start = name.rpartition(", ")[0] + ", " + (OTHER if what == "reload" else "vLLM alone")
+    own = done.get(start, {"steps": {}})["steps"].get("start", {"error": "was not run"})
+    if "error" in own:
+        return f"{start}: {own['error']}", ""
+    differing = starts.states_differ(own["state"], found["state"])
+    text = f"vLLM alone fails; {len(own['state'])} entries, {len(differing)} other than after a start"
+    return (f"{differing[:3]} {text}" if differing else ""), text
+
+
 def summary(name, done, seconds):
     """Prints and returns the result of a start, beside that of vLLM alone."""
     result, own = done[name], done.get(name.rpartition(", ")[0] + ", vLLM alone")
@@ -191,7 +207,7 @@ def summary(name, done, seconds):
     for what, found in result["steps"].items():
         against = done[name.rpartition(", ")[0] + ", vLLM alone"]["steps"].get(what) if own else None
         label = name if what == "start" else f"{name}, {what}"
-        if result is own or against is None:
+        if result is own or against is None or name.endswith(OTHER):
             word = f"error {found['error']} {found['text'][-160:]}" if "error" in found else "finite" if finite(found) else "NaN"
             report(f"{label}: {word}", finite(found) or what != "start", word)
             kept["steps"][what] = {k: v for k, v in found.items() if k in ("error", "text", "freed")}
@@ -199,7 +215,10 @@ def summary(name, done, seconds):
         if "error" not in against and not finite(against):
             print(f"--   {label}: vLLM alone generates NaN, nothing to compare with", flush=True)
             continue
-        wrong, text = compared(against, found)
+        if "error" in against and "error" not in found:
+            wrong, text = compared_with_start(done, name, what, found)
+        else:
+            wrong, text = compared(against, found)
         report(f"{label}: {taken} taken, {proven} proven; {text}", not wrong, wrong)
         kept["steps"][what] = {"wrong": wrong, "text": text, "freed": (found.get("freed"), against.get("freed"))}
     if "blob" in name and taken + proven == 0:
