@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "lib/layouts/output.hpp"
+#include "lib/plan/plan.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
