@@ -30,7 +30,11 @@ PY
 "$python" sample.py 512 "$BIN" unpack out -o back --threads 4 -q
 rm -rf back
 "$python" sample.py 512 "$BIN" unpack out -o back --as-published --threads 4 -q
-rm -rf out back
+rm -rf back
+# What is restored of a blob is in the budget, too; less than one job takes is refused.
+"$python" sample.py 192 "$BIN" convert out -o again --arch sm90 --threads 2 --memory 128MiB -q
+EXIT=2 "$python" sample.py 128 "$BIN" convert out -o small --arch sm90 --threads 2 --memory 64MiB -q
+rm -rf out back again
 "$python" sample.py 512 "$BIN" convert model -o out --arch sm90 --tp-size 8 --threads 4 -q
 rm -rf out
 "$python" sample.py 128 "$BIN" convert model -o out --arch sm90 --threads 2 --memory 32MiB -q
