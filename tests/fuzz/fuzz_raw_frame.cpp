@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "formats/blob/raw_frames.hpp"
+#include "formats/blob/seekable_zstd.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
