@@ -2,10 +2,11 @@
 layers and machines are drawn. methods.py PROGRAM, in an empty directory."""
 import os
 
+import drawn_models
 import layer_files
-import models
+import models_layers
 import published
-from models import compressed_tensors, convert, draw, experts, explain, group, other_experts, qwen3, refused, run, save
+from drawn_models import compressed_tensors, convert, draw, experts, explain, group, other_experts, qwen3, refused, run, save
 
 ROCM = ("--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1")
 
@@ -32,7 +33,7 @@ def made(release, source, *flags):
 
 def dense_layers(layers):
     """A tensor of each of these layers, which have no experts."""
-    return {f"model.layers.{layer}.mlp.gate_proj.weight": models.numbers("BF16", 8, 8) for layer in layers}
+    return {f"model.layers.{layer}.mlp.gate_proj.weight": drawn_models.numbers("BF16", 8, 8) for layer in layers}
 
 
 # ---- FP8 models with MXFP4 experts
@@ -92,10 +93,10 @@ def ling():
 
 def layers_by_type():
     """mlp_layer_types says which layers have experts; scale_dtype may lack "torch."."""
-    layers = int(models.RANDOM.integers(3, 7))
-    dense = {int(layer) for layer in models.RANDOM.choice(layers, size=2, replace=False)}
+    layers = int(drawn_models.RANDOM.integers(3, 7))
+    dense = {int(layer) for layer in drawn_models.RANDOM.choice(layers, size=2, replace=False)}
     types = ["dense" if layer in dense else draw("sparse", "moe") for layer in range(layers)]
-    weights = {**models.WEIGHTS, "scale_dtype": draw("uint8", "torch.uint8")}
+    weights = {**drawn_models.WEIGHTS, "scale_dtype": draw("uint8", "torch.uint8")}
     config = {**qwen3(compressed_tensors(group(["Linear"], weights)), layers, 4, 256, 256), "mlp_layer_types": [*types, "sparse"]}
     tensors = dense_layers(dense)
     for layer in set(range(layers)) - dense:
@@ -147,7 +148,7 @@ def situ_by_release():
         "model_type": "kimi_linear", "hidden_size": 64, "routed_expert_hidden_size": hidden, "moe_intermediate_size": inter, "num_experts": 4,
         "num_hidden_layers": 2, "first_k_dense_replace": 1, "hidden_act": "situ", "activation_situ_beta": 4.0, "activation_situ_linear_beta": 25.0,
         "num_experts_per_token": 2, "quantization_config": compressed_tensors(group(["re:.*block_sparse_moe.experts.*"]))}}
-    save("k3", config, experts("language_model.model.layers.1.block_sparse_moe.experts", 4, hidden, inter, models.NUMBERED, codes=".weight_packed"))
+    save("k3", config, experts("language_model.model.layers.1.block_sparse_moe.experts", 4, hidden, inter, drawn_models.NUMBERED, codes=".weight_packed"))
     switches = {"0.27.0": "AITER_SITUV2_A8W4=1", "0.27.1": "AITER_SITUV2_A8W4=1", "0.28.0": "VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4=1",
                 "0.31.0": "VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4", "0.33.0": "VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4"}
     results = [made(release, "k3", *ROCM) for release in switches]
@@ -157,7 +158,7 @@ def situ_by_release():
     done = run("explain", "k3", *ROCM, "--revision", "0.33.0", "--env", switches["0.27.0"])
     assert "VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4" in done.stderr, done.stderr
     del config["text_config"]["activation_situ_linear_beta"]
-    save("k3", config, experts("language_model.model.layers.1.block_sparse_moe.experts", 4, hidden, inter, models.NUMBERED, codes=".weight_packed"))
+    save("k3", config, experts("language_model.model.layers.1.block_sparse_moe.experts", 4, hidden, inter, drawn_models.NUMBERED, codes=".weight_packed"))
     assert explain("k3", *ROCM)["backend"] and run("explain", "k3", *ROCM, "--revision", "0.27.0").stdout.startswith("EMULATION"), "no linear beta"
 
 
@@ -165,7 +166,7 @@ def situ_by_release():
 
 def moe_ep():
     """FlashInfer's MoE-EP communicates by itself: beside another all-to-all backend the engine does not start."""
-    models.deepseek("v4", 1, models.deepseek_config(False, 1))
+    models_layers.deepseek("v4", 1, models_layers.deepseek_config(False, 1))
     flags = ("--arch", draw("sm100", "sm103"), "--tp-size", "2", "--enable-expert-parallel")
     for release in ("0.32.0", "0.33.0"):
         ask = ("explain", "v4", *flags, "--revision", release, "--moe-backend", "flashinfer_moe_ep_mega_deep_gemm")
@@ -210,7 +211,7 @@ def groups_without_mxfp4():
 
 
 def main():
-    print("seed", models.SEED)
+    print("seed", drawn_models.SEED)
     for check in (stored_as_mxfp4, ling, layers_by_type, layers_of_other_bits, situ_by_release, moe_ep, variables, model_opt, groups_without_mxfp4):
         check()
         print("ok", check.__name__)

@@ -4,9 +4,9 @@ import json
 import os
 import shutil
 
-import models
+import drawn_models
 import numpy
-from models import compressed_tensors, draw, experts, explain, group, layer_files, numbers, other_experts, quark, qwen3, refused, run, save
+from drawn_models import compressed_tensors, draw, experts, explain, group, layer_files, numbers, other_experts, quark, qwen3, refused, run, save
 
 ROCM = ("--env", "VLLM_ROCM_USE_AITER=1")
 
@@ -27,10 +27,10 @@ def same_from_the_config(name, *flags):
 
 def excluded_layers():
     """Layers that the quantization leaves out, in each method's own words."""
-    layers, out = 4, int(models.RANDOM.integers(0, 4))
+    layers, out = 4, int(drawn_models.RANDOM.integers(0, 4))
     kept = [layer for layer in range(layers) if layer != out]
     module = f"model.layers.{out}.mlp.experts"
-    leaves = [f"{module}.{e}.{p}" for e in range(4) for p in models.GATED]
+    leaves = [f"{module}.{e}.{p}" for e in range(4) for p in drawn_models.GATED]
     cases = []
     for exclude in ([module], leaves, ["re:" + module.replace(".", r"\.")], ["re:.*layers." + str(out) + ".mlp.*"]):
         cases.append((dict(quark(), exclude=["lm_head", *exclude]), ".weight", ("--arch", draw("gfx950", "gfx942"), *ROCM)))
@@ -58,7 +58,7 @@ def excluded_layers():
 
 def fused_shared_experts():
     """Shared experts that Quark quantized too are put behind the routed ones, where the user asks AITER for it: known from the config as well."""
-    flags = ("--arch", "gfx950", *ROCM, "--env", "VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS=1", *models.RELEASE)
+    flags = ("--arch", "gfx950", *ROCM, "--env", "VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS=1", *drawn_models.RELEASE)
     for exclude, code in ((["lm_head"], 4), (["re:.*shared_experts.*"], 0), (["model.layers.0.mlp.shared_experts.gate_proj"], 0)):
         config = {**qwen3(dict(quark(), exclude=exclude), 1, 4, 256, 256), "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3",
                   "n_shared_experts": 1}
@@ -92,7 +92,7 @@ def family(name, words, block, layers, drafts=(), draft_count=4):
 
 def other_names():
     """The keys that families use for the number of experts, their size, the layers that have them, and drafts."""
-    count = int(models.RANDOM.integers(4, 8))
+    count = int(drawn_models.RANDOM.integers(4, 8))
     flags = ("--arch", "gfx950", *ROCM)
     family("ernie", {"model_type": "ernie4_5_moe", "moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": 256, "intermediate_size": 1024,
                      "num_hidden_layers": count, "moe_layer_start_index": 1, "moe_layer_interval": 1}, "mlp", range(1, count))
@@ -129,7 +129,7 @@ def blocks():
     for family_ in families:
         model_type, block = family_["model_type"], family_["block"]
         form = draw("re:.*{}.experts.*", "re:.*\\.{}\\.experts\\.\\d+\\..*", "re:.*{}.*_proj$")
-        mx8 = dict(models.WEIGHTS, num_bits=8)
+        mx8 = dict(drawn_models.WEIGHTS, num_bits=8)
         others = group(["re:.*self_attn.*", "re:.*shared_experts.*"], mx8, None, "mxfp8-quantized")
         config = {**qwen3(compressed_tensors(group([form.format(block)]), others, form="mixed-precision"), 2, 4, 256, 256), "model_type": model_type,
                   "num_local_experts": 4, "intermediate_size": 256}
@@ -151,8 +151,7 @@ def blocks():
             same_from_the_config("block", "--arch", "sm90")
             continue
         shutil.copy("block/config.json", "alone/config.json")
-        for source in ("block", "alone"):
-            assert run("explain", source, "--arch", "sm90", *models.RELEASE).returncode == 3, source
+        refused("the experts of every layer are left out", "alone")
 
 
 def separate_quantization():
@@ -194,7 +193,7 @@ def separate_quantization():
 
 def other_drafts():
     """Draft layers that a config counts under another key, with experts of another number."""
-    more = int(models.RANDOM.integers(1, 4))
+    more = int(drawn_models.RANDOM.integers(1, 4))
     sizes = {"model_type": "minimax_m2", "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 256, "num_hidden_layers": 2}
     drafts = [f"model.layers.{2 + i}" for i in range(more)]
     for key in ("num_mtp_modules", "mtp_num_hidden_layers", "num_mtp_layers"):
@@ -232,7 +231,7 @@ def inkling(count, hidden, inter, flat):
         tensors = experts(module, count, hidden, inter)
         plain.update(tensors)
         for suffix, field in ((".weight", "_weight"), (".weight_scale", "_weight_scale")):
-            gate, up, down = (numpy.stack([tensors[f"{module}.{e}.{word}{suffix}"][1] for e in range(count)]) for word in models.GATED)
+            gate, up, down = (numpy.stack([tensors[f"{module}.{e}.{word}{suffix}"][1] for e in range(count)]) for word in drawn_models.GATED)
             for name, array in (("w13", alternating((gate, up))), ("w2", down)):
                 shaped = array.reshape(-1, array.shape[-1]) if flat and field == "_weight_scale" else array
                 stacked[own + name + field] = ("U8", numpy.ascontiguousarray(shaped))
@@ -262,9 +261,9 @@ def stacked_experts():
                         (False, ("--arch", "sm120"))):
         inkling(count, hidden, inter, flat)
         split = draw((), ("--tp-size", "2"), ("--tp-size", "2", "--enable-expert-parallel"))
-        models.convert("apart", *flags, *split)
+        drawn_models.convert("apart", *flags, *split)
         expected = layers_of("out")
-        manifests, said = models.convert("inkling", *flags, *split)
+        manifests, said = drawn_models.convert("inkling", *flags, *split)
         assert layers_of("out") == expected and len(expected) >= 8, (flat, flags, split)
         assert [layer["index"] for layer in manifests[0]["layers"]] == [2, 3]
         assert "layer 1 has experts that are not MXFP4; they stay" in said, said
@@ -279,10 +278,10 @@ def stacked_experts():
         for name, array in given_back.items():
             assert array.shape == with_all[name].shape and array.tobytes() == with_all[name].tobytes(), name
     inkling(count, hidden, inter, True)
-    done = run("explain", "inkling", "--arch", "sm120", *models.RELEASE)
+    done = run("explain", "inkling", "--arch", "sm120", *drawn_models.RELEASE)
     assert done.returncode == 4 and "the engine loads them on ROCm only" in done.stderr, done.stderr
     inkling(4, hidden, inter, True)
-    done = run("explain", "inkling", "--arch", "gfx950", *ROCM, *models.RELEASE, "--tp-size", "3", "--enable-expert-parallel")
+    done = run("explain", "inkling", "--arch", "gfx950", *ROCM, *drawn_models.RELEASE, "--tp-size", "3", "--enable-expert-parallel")
     assert done.returncode == 4 and "experts of zeros" in done.stderr, done.stderr
 
 
@@ -309,9 +308,9 @@ def engine_words():
     family("words", {"model_type": "qwen3_moe", "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 256, "num_hidden_layers": 1},
            "mlp", (0,))
     for name in ("MLA", "LINEAR", "RMSNORM", "FP8BMM", "MHA", "TRITON_ROPE"):
-        done = run("explain", "words", "--arch", "gfx950", *models.RELEASE, "--env", f"VLLM_ROCM_USE_AITER_{name}=1")
+        done = run("explain", "words", "--arch", "gfx950", *drawn_models.RELEASE, "--env", f"VLLM_ROCM_USE_AITER_{name}=1")
         assert done.returncode == 0 and "no influence" in done.stderr, done.stderr
-    done = run("explain", "words", "--arch", "gfx950", *models.RELEASE, "--env", "VLLM_ROCM_USE_AITER_MOEE=1")
+    done = run("explain", "words", "--arch", "gfx950", *drawn_models.RELEASE, "--env", "VLLM_ROCM_USE_AITER_MOEE=1")
     assert done.returncode == 2 and "did you mean VLLM_ROCM_USE_AITER_MOE?" in done.stderr, done.stderr
     for flag, words_ in (("--eplb-config.num_redundant_experts", "--num-redundant-experts here"), ("--kernel-config.moe_backend", "--moe-backend here"),
                          ("-cc.cudagraph_mode", "no influence"), ("-O3", "no influence"), ("--no-enable-prefix-caching", "no influence"),
@@ -324,7 +323,7 @@ def engine_words():
 
 
 def main():
-    print("seed", models.SEED)
+    print("seed", drawn_models.SEED)
     for check in (excluded_layers, fused_shared_experts, other_names, blocks, separate_quantization, other_drafts, stacked_experts, true_reasons, engine_words):
         check()
         print("ok", check.__name__)
