@@ -66,7 +66,7 @@ class Reload(unittest.TestCase):
         weights = self.begun(world, model, directory, extra)
         layerwise.initialize_layerwise_reload(model)
         found = [name for name, _ in weights]
-        layerwise.finalize_layerwise_reload(model)
+        layerwise.finalize_layerwise_processing(model, None)
         self.assertFalse(layerwise.get_layerwise_info(model.layer).can_load())
         utils = importlib.import_module("vllm.model_executor.model_loader.weight_utils")
         self.assertFalse(hasattr(utils.should_skip_weight, "_mxfp4_repack"))

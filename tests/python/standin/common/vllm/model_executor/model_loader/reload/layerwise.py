@@ -4,7 +4,7 @@ from types import SimpleNamespace
 _infos = {}
 
 
-class Info(SimpleNamespace):
+class LayerReloadingInfo(SimpleNamespace):
     def reset(self):
         self.__dict__.update(load_numel=0, load_numel_total=None, kernel_tensors=None, kernel_non_persistent_buffers=set())
 
@@ -14,7 +14,7 @@ class Info(SimpleNamespace):
 
 def get_layerwise_info(layer):
     if id(layer) not in _infos:
-        _infos[id(layer)] = Info(layer=layer)
+        _infos[id(layer)] = LayerReloadingInfo(layer=layer)
         _infos[id(layer)].reset()
     return _infos[id(layer)]
 
@@ -30,7 +30,7 @@ def initialize_layerwise_reload(model):
         layer._parameters.clear()
 
 
-def finalize_layerwise_reload(model):
+def finalize_layerwise_processing(model, model_config):
     """Puts back what was noted."""
     for layer in model.modules():
         info = get_layerwise_info(layer)
