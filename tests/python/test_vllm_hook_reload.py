@@ -122,7 +122,7 @@ class Reload(unittest.TestCase):
 
     def test_files_are_let_go(self):
         case = golden(CASE)
-        model, blob = make_blob(case)
+        model, blob = copied(make_blob(case))  # other tests of the process may have the first ones open
         other = other_model(case)
         with World(model=model) as world:
             running = self.loaded(world, case, {"blob": blob, "strict": True})
