@@ -121,7 +121,7 @@ bool lacks_ranks(const std::filesystem::path& out) {
 
 // What to do behind a shard: finalize puts together what is there only if all shards are.
 std::string shard_step(const std::filesystem::path& output, const std::string& out) {
-  const std::string finalize = fmt::format("mxfp4-repack finalize {}", out);
+  std::string finalize = fmt::format("mxfp4-repack finalize {}", out);
   try {
     const std::vector<std::filesystem::path> shards = find_shards(output);
     const auto complete = static_cast<int64_t>(shards.size());
