@@ -47,7 +47,7 @@ std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion
   if (!facts.arch && !blob.target.arch.empty()) parts.push_back("--arch " + blob.target.arch);
   if (options.deployment.revision.empty() && !options.deployment.target_file.facts().engine_version)
     parts.push_back("--revision " + question.release);
-  for_each_parallel_fact([&](const FactRow& row, auto members) {
+  for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
     const auto& made_for = blob.parallel.*members.known;
     if ((facts.*members.given).has_value() || made_for == ParallelConfig{}.*members.known) return;
     parts.push_back(row.is_switch() ? std::string(row.flag)

@@ -219,7 +219,7 @@ void require_directory(const std::filesystem::path& out) {
 
 std::string_view flag_of(ParallelSize size) {
   std::string_view flag;
-  for_each_parallel_fact([&](const FactRow& row, auto members) {
+  for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
     if constexpr (std::is_same_v<decltype(members.given), ParallelSize>) {
       if (members.given == size) flag = row.flag;
     }

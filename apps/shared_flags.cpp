@@ -139,17 +139,17 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
   fact(FactKind::kMachine, options.arch);
   fact(FactKind::kPlatform, options.platform);
   add_path(command, "--target", options.target_file, kTargetText, group);
-  CLI::Option* asked = fact(FactKind::kMoeBackend, options.facts.moe_backend);
+  for_each_fact_of<Deployment>([&](const FactRow& row, auto members) {
+    add_fact(command, row, options.facts.*members.given, group);
+  });
   add("--backend", options.backend, "Skip the oracle: this backend (list backends)", "ENUM")
-      ->excludes(asked);
+      ->excludes(command.get_option(std::string(row_of(FactKind::kMoeBackend).flag)));
   add("--family", options.family, "Converter family; default: from the checkpoint",
       "gpt_oss|generic");
   fact(FactKind::kSelector, options.selector);
   fact(FactKind::kActivationKey, options.quantization_config);
   fact(FactKind::kPackage, options.libs);
   add("--no-lib", options.no_libs, "This package is not there; repeatable", "NAME");
-  fact(FactKind::kActivation, options.facts.activation);
-  fact(FactKind::kRouting, options.facts.routing_method);
   fact(FactKind::kVariable, options.env);
   add("--knob", options.knobs,
       "Layout parameter: params_dtype, marlin_input_dtype, humming_input_dtype, cuda_compiler, "
@@ -180,17 +180,16 @@ void add_fit_flags(CLI::App& command, RequestFlags& options) {
   add_fact(command, row_of(FactKind::kMoeBackend), options.facts.moe_backend, group);
   add_fact(command, row_of(FactKind::kPackage), options.libs, group);
   add_fact(command, row_of(FactKind::kVariable), options.env, group);
-  for_each_parallel_fact([&](const FactRow& row, auto members) {
+  for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
     add_fact(command, row, options.facts.*members.given, group);
   });
 }
 
 void add_parallel_flags(CLI::App& command, RequestFlags& options) {
   const std::string group = "Parallelism";
-  for_each_parallel_fact([&](const FactRow& row, auto members) {
+  for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
     add_fact(command, row, options.facts.*members.given, group);
   });
-  add_fact(command, row_of(FactKind::kLora), options.facts.lora, group);
   command.add_option("--expert-placement", options.expert_placement, "Which experts a rank holds")
       ->check(one_of("--expert-placement", {"linear", "round_robin"}))
       ->option_text("linear|round_robin")

@@ -159,7 +159,7 @@ std::string path_hint(const Error& error) {
   if (!path.has_filename()) path = path.parent_path();
   // A file within a blob is damaged, or was not copied: its name is not what the user typed.
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  if (path.filename().string().starts_with("layer-") && fs::exists(folder / kManifestName, code)) {
+  if (is_layer_file_name(path.filename().string()) && fs::exists(folder / kManifestName, code)) {
     return fmt::format("mxfp4-repack verify {} names all that is missing or damaged",
                        shell_word(folder.string()));
   }

@@ -40,7 +40,7 @@ std::string packages_text(const RuleSet& rules, const Deployment& d) {
 std::string parallelism_text(const ParallelConfig& p) {
   std::string text = parallel_text(p);
   if (p.enable_expert_parallel && p.dp_size > 1) text += ", all-to-all " + p.all2all_backend;
-  for_each_parallel_fact(
+  for_each_fact_of<ParallelConfig>(
       [&]<class Value, class Owner>(const FactRow& row, FactMembers<Value, Owner> members) {
         if constexpr (std::is_same_v<Value, bool>) {
           if (!row.words.empty() && p.*members.known) text += fmt::format(", {}", row.words);

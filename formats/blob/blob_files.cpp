@@ -45,7 +45,7 @@ bool is_blob_index(const fs::path& path, const std::set<std::string>& others) {
   try {
     return std::ranges::all_of(
         parse_weight_map(read_text_file(path, kMaxIndexBytes)), [&](const auto& entry) {
-          return entry.second.starts_with("layer-") || others.contains(entry.second);
+          return is_layer_file_name(entry.second) || others.contains(entry.second);
         });
   } catch (const Error&) {
     return false;

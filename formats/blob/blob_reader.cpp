@@ -82,21 +82,12 @@ std::vector<fs::path> find_blobs(const fs::path& path) {
 std::optional<Error> part_of_blob(const fs::path& directory) {
   if (has_manifest(directory)) return std::nullopt;
   // A compressed layer is only a blob's; a plain one may be what unpack wrote, which has no index.
-  constexpr std::string_view kBegin = "layer-";
-  constexpr std::string_view kEnd = ".safetensors";
   std::error_code ignored;
   const bool indexed = fs::exists(directory / kIndexName, ignored);
   for (const fs::directory_entry& entry : list_directory(directory, ignored)) {
-    std::string name = entry.path().filename().string();
+    const std::string name = entry.path().filename().string();
     const bool compressed = name.ends_with(".zst");
-    if (compressed) name.resize(name.size() - 4);
-    if (!compressed && !indexed) continue;
-    if (!name.starts_with(kBegin) || !name.ends_with(kEnd) ||
-        name.size() <= kBegin.size() + kEnd.size())
-      continue;
-    const auto number =
-        std::string_view(name).substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
-    if (number.find_first_not_of("0123456789") != std::string_view::npos) continue;
+    if ((!compressed && !indexed) || !is_layer_file_name(name)) continue;
     if (!compressed && !is_packed_layer(entry.path())) continue;
     return Error::input(fmt::format("layer files of a blob, but no {}", kManifestName))
         .in_file(directory.string())

@@ -185,6 +185,16 @@ std::string name_in_blob(const RankSlice& rank, const std::string& file) {
   return (rank_directory(rank) / file).lexically_normal().string();
 }
 
+FileSizes layer_files(const std::vector<Manifest>& manifests, const std::filesystem::path& blob) {
+  FileSizes files;
+  for (const Manifest& manifest : manifests) {
+    for (const ManifestLayer& layer : manifest.layers) {
+      files.emplace_back(blob / name_in_blob(manifest.rank, layer.file), layer.size);
+    }
+  }
+  return files;
+}
+
 std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& model,
                                         const Manifest& common) {
   std::vector<Manifest> manifests;

@@ -132,6 +132,8 @@ struct Manifest {
 [[nodiscard]] std::filesystem::path rank_directory(const RankSlice& rank);
 // "layer-00003.safetensors" or "layer-00003.safetensors.zst".
 [[nodiscard]] std::string layer_file_name(int64_t index, bool zstd);
+// Whether it is such a name, compressed or not.
+[[nodiscard]] bool is_layer_file_name(std::string_view name);
 
 // Bytes on disk of all layer files that these manifests name.
 [[nodiscard]] int64_t stored_bytes(const std::vector<Manifest>& manifests);

@@ -105,7 +105,7 @@ Target read_target(const JsonFields& object) {
 
 ParallelConfig read_parallel(const JsonFields& object) {
   ParallelConfig parallel;
-  for_each_parallel_fact([&](const FactRow& row, auto members) {
+  for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
     if (row.absent_if_zero && !object.has(row.manifest_key())) return;
     object.read(row.manifest_key(), parallel.*members.known);
   });

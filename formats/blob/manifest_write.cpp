@@ -58,7 +58,7 @@ Json to_json(const Target& target) {
 
 Json to_json(const ParallelConfig& parallel) {
   Json json = Json::object();
-  for_each_parallel_fact([&](const FactRow& row, auto members) {
+  for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
     const auto& value = parallel.*members.known;
     if (row.absent_if_zero && value == std::remove_cvref_t<decltype(value)>()) return;
     json[row.manifest_key()] = value;
@@ -205,6 +205,16 @@ std::string layer_file_name(int64_t index, bool zstd) {
   return fmt::format("layer-{:05}.safetensors{}", index, zstd ? ".zst" : "");
 }
 
+bool is_layer_file_name(std::string_view name) {
+  constexpr std::string_view kBegin = "layer-";
+  if (!name.starts_with(kBegin)) return false;
+  const std::string_view rest = name.substr(kBegin.size());
+  const size_t digits = rest.find_first_not_of("0123456789");
+  if (digits == 0 || digits == std::string_view::npos) return false;
+  const std::string_view end = rest.substr(digits);
+  return end == ".safetensors" || end == ".safetensors.zst";
+}
+
 void check_text(const Manifest& manifest) {
   const auto file_name = [](const std::string& name) {
     in_context(shown(name), [&] { check_json_text(name); });
@@ -224,7 +234,7 @@ void check_text(const Manifest& manifest) {
   const Target& target = manifest.target;
   flag("--arch", target.arch);
   flag("--activation", target.activation);
-  for_each_parallel_fact(
+  for_each_fact_of<ParallelConfig>(
       [&]<class Value, class Owner>(const FactRow& row, FactMembers<Value, Owner> members) {
         if constexpr (std::is_same_v<Value, std::string>) {
           flag(row.flag, manifest.parallel.*members.known);

@@ -15,6 +15,7 @@
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/load/block_names.hpp"
 #include "lib/load/style_rows.hpp"
 #include "lib/oracle/model_classes.hpp"
 
@@ -342,10 +343,10 @@ ModelConfig read(std::string_view text) {
   std::string where;
   if (const Json* quantization = find_quantization(root, where)) {
     config.quantization = read_quantization({quantization, &root, config.model_type, where});
-    // Read in the prefixes of vLLM 0.21.0 to 0.33.0: no other model's block has two names.
-    if (config.model_type.starts_with("minimax_m2")) {
-      config.quantization->checkpoint_block = "block_sparse_moe";
-      config.quantization->engine_block = "mlp";
+    const BlockNames block = block_names(config.model_type);
+    if (block.checkpoint != block.engine) {
+      config.quantization->checkpoint_block = block.checkpoint;
+      config.quantization->engine_block = block.engine;
     }
   }
   return config;

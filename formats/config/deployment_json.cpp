@@ -73,7 +73,7 @@ std::map<std::string, std::string> parse_env(const JsonFields& object, const jso
 ParallelConfig parse_parallel(const JsonFields& object) {
   ParallelConfig config;
   std::vector<std::string_view> known;
-  for_each_parallel_fact([&](const FactRow& row, auto members) {
+  for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
     known.push_back(row.batch);
     if (row.absent_if_zero && !object.has(row.batch)) return;
     object.read(row.batch, config.*members.known);

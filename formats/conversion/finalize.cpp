@@ -178,13 +178,7 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
     if (is_journal_or_temporary(file)) directory.home().remove(file);
   }
   for (const fs::path& path : records) blob.remove(path.filename());
-  directory.require_in_place();
-  for (const Manifest& manifest : manifests) {
-    for (const ManifestLayer& layer : manifest.layers) {
-      directory.require_in_place(
-          blob_place(".", included) / name_in_blob(manifest.rank, layer.file), layer.size);
-    }
-  }
+  directory.require_in_place(layer_files(manifests, blob_place(".", included)));
   return {std::move(manifests), {}};
 }
 

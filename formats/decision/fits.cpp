@@ -28,7 +28,7 @@ DeploymentFacts facts_of_blob(const Manifest& rank) {
   if (!rank.target.arch.empty()) facts.arch = rank.target.arch;
   facts.env = rank.target.env;
   if (!rank.target.activation.empty()) facts.activation = rank.target.activation;
-  for_each_parallel_fact(
+  for_each_fact_of<ParallelConfig>(
       [&](const FactRow&, auto members) { facts.*members.given = rank.parallel.*members.known; });
   return facts;
 }

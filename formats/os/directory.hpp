@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "formats/os/file_identity.hpp"
@@ -19,6 +20,9 @@ namespace mxfp4 {
 // caller decides whether a directory that cannot be read is an error of input, of output, or none.
 [[nodiscard]] std::vector<std::filesystem::directory_entry> list_directory(
     const std::filesystem::path& directory, std::error_code& error);
+
+// Files and their bytes on disk.
+using FileSizes = std::vector<std::pair<std::filesystem::path, int64_t>>;
 
 // A directory that is open; copies share the descriptor. Names and relative paths start from it,
 // and no link is followed on the way. Errors are Error::output naming the path.

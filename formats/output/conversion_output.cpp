@@ -51,18 +51,6 @@ SourceSeen look_at(const OutputRequest& request, const Source& source) {
   return seen;
 }
 
-// The layer files of a blob in the folder `blob`, and their sizes.
-std::vector<std::pair<fs::path, int64_t>> written_layers(const std::vector<Manifest>& manifests,
-                                                         const fs::path& blob) {
-  std::vector<std::pair<fs::path, int64_t>> sizes;
-  for (const Manifest& manifest : manifests) {
-    for (const ManifestLayer& layer : manifest.layers) {
-      sizes.emplace_back(blob / name_in_blob(manifest.rank, layer.file), layer.size);
-    }
-  }
-  return sizes;
-}
-
 }  // namespace
 
 ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Manifest>& planned,
@@ -259,7 +247,7 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
   all.insert(warnings.begin(), warnings.end());
   all.insert(earlier_.warnings.begin(), earlier_.warnings.end());
   finished_any_ = true;
-  const auto written = written_layers(manifests, blob_place(".", request_.include_rest));
+  const FileSizes written = layer_files(manifests, blob_place(".", request_.include_rest));
   std::vector<std::string> said(all.begin(), all.end());
   said.reserve(said.size() + 2);
   if (request_.shard) {
@@ -275,12 +263,8 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
     }
     write_manifests(blob(), manifests, request_.read_back);
   }
-  const auto require_in_place = [&] {
-    directory_.require_in_place();
-    for (const auto& [file, size] : written) directory_.require_in_place(file, size);
-  };
   if (directory_.replaces()) {
-    require_in_place();
+    directory_.require_in_place(written);
     journal_->ready();
   }
   if (std::string left = directory_.publish(); !left.empty()) said.push_back(std::move(left));
@@ -293,7 +277,7 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
   } catch (const Error& error) {
     said.push_back(fmt::format("{}; the journal of this run remains", error.what()));
   }
-  require_in_place();
+  directory_.require_in_place(written);
   return said;
 }
 

@@ -296,7 +296,7 @@ class Observer {
     }
     for (const fs::path& file : files_) {
       const std::string in_blob = (out_ / file).lexically_relative(blob_).string();
-      if (file.filename().string().starts_with("layer-") && !written_.contains(in_blob)) {
+      if (is_layer_file_name(file.filename().string()) && !written_.contains(in_blob)) {
         return named(There::kStray, file);
       }
     }

@@ -172,25 +172,25 @@ std::optional<BegunReplacement> OutputDirectory::begun_replacement() const {
   return directory_ ? Replacement::begun(*directory_) : std::nullopt;
 }
 
-void OutputDirectory::require_in_place() const {
+void OutputDirectory::require_in_place(const FileSizes& files) const {
   const Directory& there = published_ ? home() : *directory_;
   const bool in_place = passes_once([&] {
     const std::optional<FileState> opened = there.state(".");
     return opened && identity_of(path_) == opened->identity;
   });
-  if (in_place) return;
-  throw Error::output("another directory has got this name; the files are in the one that had it")
-      .in_file(path_.string());
-}
-
-void OutputDirectory::require_in_place(const fs::path& file, int64_t size) const {
-  const bool in_place = passes_once([&] {
-    const std::optional<FileState> state = home().state(file);
-    return state && state->size == size;
-  });
-  if (in_place) return;
-  throw Error::output("another file or folder has got this name, or one above it")
-      .in_file((path_ / file).lexically_normal().string());
+  if (!in_place) {
+    throw Error::output("another directory has got this name; the files are in the one that had it")
+        .in_file(path_.string());
+  }
+  for (const auto& [file, size] : files) {
+    const bool there_too = passes_once([&] {
+      const std::optional<FileState> state = home().state(file);
+      return state && state->size == size;
+    });
+    if (there_too) continue;
+    throw Error::output("another file or folder has got this name, or one above it")
+        .in_file((path_ / file).lexically_normal().string());
+  }
 }
 
 std::string OutputDirectory::publish() {

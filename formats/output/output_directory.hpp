@@ -55,10 +55,9 @@ class OutputDirectory {
   // Bytes that are free in the file system; nullopt if it cannot say.
   [[nodiscard]] std::optional<int64_t> free_bytes() const;
   // Throws Error::output if `path` leads to another directory by now: the result lies elsewhere.
-  void require_in_place() const;
-  // The same, and if home() has no file of this name and size, or only behind a link: somebody gave
-  // the name of a folder on the way to another one.
-  void require_in_place(const std::filesystem::path& file, int64_t size) const;
+  // The same if home() lacks one of the files, by name and size, or has it only behind a link:
+  // somebody gave the name of a folder on the way to another one.
+  void require_in_place(const FileSizes& files = {}) const;
   // Call it when everything in home() is complete and the journal says ready. After replace() it
   // puts the new result in place and removes the old one. Returns a line about what could not be
   // removed; empty if all could.

@@ -207,7 +207,7 @@ bool begins_with(const fs::path& path, std::string_view front) {
 bool holds_our_layer(const fs::path& folder) {
   std::error_code ignored;
   return std::ranges::any_of(list_directory(folder, ignored), [&](const auto& entry) {
-    return entry.path().filename().string().starts_with("layer-") && !entry.is_symlink(ignored) &&
+    return is_layer_file_name(entry.path().filename().string()) && !entry.is_symlink(ignored) &&
            is_our_layer(entry.path());
   });
 }
@@ -243,7 +243,7 @@ struct OwnFileRules {
     }
     if (records.published().contains(name)) return true;
     if (name == kModelCardName && is_model_card_file(path)) return true;
-    if (name.starts_with("layer-") && is_our_layer(path)) return true;
+    if (is_layer_file_name(name) && is_our_layer(path)) return true;
     return records.describe(path, between);
   }
 

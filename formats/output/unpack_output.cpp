@@ -56,11 +56,10 @@ void UnpackOutput::discard() const noexcept {
 }
 
 std::string UnpackOutput::commit() {
-  const auto require_in_place = [&] {
-    directory_.require_in_place();
-    for (const auto& [name, state] : written_) directory_.require_in_place(name, state.size);
-  };
-  require_in_place();
+  FileSizes written;
+  written.reserve(written_.size());
+  for (const auto& [name, state] : written_) written.emplace_back(name, state.size);
+  directory_.require_in_place(written);
   journal_->ready();
   std::string note = directory_.publish();
   committed_ = true;
@@ -72,7 +71,7 @@ std::string UnpackOutput::commit() {
   } catch (const std::bad_alloc&) {
     if (note.empty()) note = "out of memory: the journal of this run remains";
   }
-  require_in_place();
+  directory_.require_in_place(written);
   return note;
 }
 

@@ -115,13 +115,11 @@ void for_each_fact(Use&& use) {
   }
 }
 
-// The same for the facts of ParallelConfig only.
-template <class Use>
-void for_each_parallel_fact(Use&& use) {
-  for_each_fact([&]<class Members>(const FactRow& row, const Members& members) {
-    if constexpr (requires(ParallelConfig & parallel) { parallel.*members.known; }) {
-      use(row, members);
-    }
+// The same for the facts that Owner holds: ParallelConfig, or Deployment itself.
+template <class Owner, class Use>
+void for_each_fact_of(Use&& use) {
+  for_each_fact([&]<class Value, class Of>(const FactRow& row, FactMembers<Value, Of> members) {
+    if constexpr (std::is_same_v<Of, Owner>) use(row, members);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/load/block_names.hpp"
 #include "lib/load/config_check.hpp"
 #include "lib/load/describe_published.hpp"
 #include "lib/load/layer_table.hpp"
@@ -30,15 +31,12 @@ const NamedTensor* first_of(const StyleRow& row, const std::vector<NamedTensor>&
   return found == tensors.end() ? nullptr : &*found;
 }
 
-constexpr std::string_view kInklingModule = "model.llm.layers.2.mlp.experts";
-
 // An example of a row's names.
 std::string example(const StyleRow& row) {
-  const std::string_view module = row.style == Style::kGptOssOriginal ? "block.0.mlp"
-                                  : row.style == Style::kDeepseekV4   ? "layers.0.ffn.experts"
-                                                                    : "model.layers.0.mlp.experts";
-  return expert_tensor_name(row, row.loader == Loader::kInklingStacked ? kInklingModule : module, 0,
-                            row.projections.front().word, Field::kCodes);
+  // Layer 2 is the first of Inkling's that has experts.
+  const bool inkling = row.loader == Loader::kInklingStacked;
+  const std::string module = inkling ? experts_path(row, "inkling", 2) : experts_path(row, "", 0);
+  return expert_tensor_name(row, module, 0, row.projections.front().word, Field::kCodes);
 }
 
 Error no_names(const std::vector<const StyleRow*>& rows) {

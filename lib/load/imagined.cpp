@@ -9,6 +9,7 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/load/block_names.hpp"
 #include "lib/load/config_check.hpp"
 #include "lib/load/module_rules.hpp"
 #include "lib/load/style_rows.hpp"
@@ -37,50 +38,6 @@ const StyleRow& row_of(const ModelConfig& config) {
 }
 
 constexpr std::string_view kExpertsWord = "experts";  // ends a layer's path
-
-struct BlockRow {
-  std::string_view model_type;  // its beginning
-  std::string_view block;
-};
-// What the layers of a checkpoint call the block that holds the experts, where it is not "mlp". The
-// engine knows them by the same name, or by another that it also gives to the patterns of a config
-// (vLLM 0.33.0: the prefixes and hf_to_vllm_mapper of each model's file).
-constexpr std::array kBlocks = {
-    BlockRow{"kimi_k3", "block_sparse_moe"},
-    BlockRow{"kimi_linear", "block_sparse_moe"},
-    BlockRow{"minimax", "block_sparse_moe"},
-    BlockRow{"mixtral", "block_sparse_moe"},
-    BlockRow{"phimoe", "block_sparse_moe"},
-    BlockRow{"granitemoe", "block_sparse_moe"},
-    BlockRow{"llama4", "feed_forward"},
-    BlockRow{"jamba", "feed_forward"},
-    BlockRow{"lfm2_moe", "feed_forward"},
-    BlockRow{"muse_spark", "feed_forward"},
-    BlockRow{"deepseek_v4", "ffn"},
-    BlockRow{"gemma4", "moe"},
-    BlockRow{"step3", "moe"},
-    BlockRow{"step5", "moe"},
-};
-
-std::string_view block_of(const ModelConfig& config) {
-  const auto row = std::ranges::find_if(
-      kBlocks, [&](const BlockRow& it) { return config.model_type.starts_with(it.model_type); });
-  return row == kBlocks.end() ? "mlp" : row->block;
-}
-
-// The path of a layer's experts, in front of ".experts" or ".mlp".
-std::string module_of(const ModelConfig& config, const StyleRow& row, int64_t layer) {
-  if (row.style == Style::kGptOssOriginal) return fmt::format("block.{}.mlp", layer);
-  if (row.style == Style::kDeepseekV4) return fmt::format("layers.{}.ffn.experts", layer);
-  const std::string_view block = block_of(config);
-  if (config.model_type.starts_with("kimi_k3")) {
-    return fmt::format("language_model.model.layers.{}.{}.experts", layer, block);
-  }
-  if (row.loader == Loader::kInklingStacked) {
-    return fmt::format("model.llm.layers.{}.mlp.experts", layer);
-  }
-  return fmt::format("model.layers.{}.{}.experts", layer, block);
-}
 
 // The paths under which a config may name a layer's experts: models differ in what lies
 // before "layers".
@@ -212,7 +169,7 @@ class Imagination {
 bool add_model_layer(const ModelConfig& config, const StyleRow& row, const Sizes& sizes,
                      int64_t layer, const ModuleQuantization*& rule,
                      std::vector<NamedTensor>& out) {
-  const std::string module = module_of(config, row, layer);
+  const std::string module = experts_path(row, config.model_type, layer);
   const auto add = [&](const std::string& name, DType dtype, const Shape& shape) {
     out.push_back({name, {dtype, shape}, config.file});
   };
@@ -281,7 +238,7 @@ std::vector<NamedTensor> imagine_tensors(const ModelConfig& config) {
     throw Error::input(fmt::format("{} draft stages", stages)).in_file(config.file);
   }
   for (int64_t stage = 0; stage < stages; ++stage) {
-    Imagination(config, row, false, out).add_layer(fmt::format("mtp.{}.ffn.experts", stage), sizes);
+    Imagination(config, row, false, out).add_layer(draft_experts_path(stage), sizes);
   }
   return out;
 }

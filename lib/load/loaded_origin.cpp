@@ -6,6 +6,7 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/load/block_names.hpp"
 #include "lib/load/module_rules.hpp"
 #include "lib/load/style_rows.hpp"
 

@@ -226,12 +226,6 @@ const StyleRow* find_style_row(Style style, Loader loader) {
   return found == kRows.end() ? nullptr : &*found;
 }
 
-std::string engine_path(Style style, int64_t layer) {
-  if (style == Style::kGptOssOriginal) return fmt::format("model.layers.{}.mlp.experts", layer);
-  if (style == Style::kDeepseekV4) return fmt::format("model.layers.{}.ffn.experts", layer);
-  return {};
-}
-
 bool row_allowed(const StyleRow& row, const ModelConfig& config) {
   const bool known = !config.quantization_only;  // else the names decide
   const std::string key = config.quantization ? config.quantization->routed_experts : std::string();

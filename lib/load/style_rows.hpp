@@ -68,9 +68,6 @@ struct StyleRow {
 // The first row of a style with this loader; null if there is none.
 [[nodiscard]] const StyleRow* find_style_row(Style style, Loader loader);
 
-// The engine's path of a module, for the styles whose loader renames it; else empty.
-[[nodiscard]] std::string engine_path(Style style, int64_t layer);
-
 // Whether a model of this config may have its experts in the style, by its quantization and type.
 [[nodiscard]] bool row_allowed(const StyleRow& row, const ModelConfig& config);
 

@@ -266,5 +266,19 @@ TEST(Manifest, IsRefusedWhereOneFactIsWrong) {
   std::filesystem::remove_all(scratch);
 }
 
+TEST(Manifest, KnowsNamesOfLayerFiles) {
+  for (const int64_t index : {0, 7, 99'999, 100'000, 1'234'567}) {
+    for (const bool zstd : {false, true}) {
+      EXPECT_TRUE(is_layer_file_name(layer_file_name(index, zstd)));
+    }
+  }
+  for (const std::string_view other :
+       {"", "layer-", "layer-00001", "layer-.safetensors", "layer-1a.safetensors", "layer-1.zst",
+        "layer-00001.safetensors.zst.zst", ".layer-00001.safetensors", "layer--1.safetensors",
+        "layer-00001.safetensors.index.json"}) {
+    EXPECT_FALSE(is_layer_file_name(other)) << other;
+  }
+}
+
 }  // namespace
 }  // namespace mxfp4
