@@ -183,11 +183,11 @@ void OutputDirectory::require_in_place(const FileSizes& files) const {
         .in_file(path_.string());
   }
   for (const auto& [file, size] : files) {
-    const bool there_too = passes_once([&] {
-      const std::optional<FileState> state = home().state(file);
-      return state && state->size == size;
+    const bool whole = passes_once([&, &name = file, bytes = size] {
+      const std::optional<FileState> state = home().state(name);
+      return state && state->size == bytes;
     });
-    if (there_too) continue;
+    if (whole) continue;
     throw Error::output("another file or folder has got this name, or one above it")
         .in_file((path_ / file).lexically_normal().string());
   }
