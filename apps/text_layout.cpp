@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "lib/core/visible.hpp"
 
@@ -41,6 +42,28 @@ size_t columns(std::string_view text) {
   return count;
 }
 
+// Whether the word is a flag, whose value may come behind it: "--arch", "(-o"; not "--arch,".
+bool is_flag(std::string_view word) {
+  word.remove_prefix(std::min(word.find_first_not_of("('\""), word.size()));
+  return word.size() > 1 && word.front() == '-' &&
+         std::isalnum(static_cast<unsigned char>(word.back())) != 0;
+}
+
+// The last blank of the first `end` bytes at which a line may end; npos: none. A flag stays on one
+// line with its value, since people copy both, if both have room on a line of `width` columns.
+size_t last_blank(std::string_view text, size_t end, size_t width) {
+  const size_t last = text.rfind(' ', end);
+  for (size_t blank = last; blank != std::string_view::npos && blank != 0;) {
+    const size_t before = text.rfind(' ', blank - 1);
+    const size_t word = before == std::string_view::npos ? 0 : before + 1;
+    const std::string_view both = text.substr(word, text.find(' ', blank + 1) - word);
+    const bool value_behind = text.substr(blank + 1, 1) != "-" && columns(both) <= width;
+    if (!value_behind || !is_flag(text.substr(word, blank - word))) return blank;
+    blank = before;
+  }
+  return last == 0 ? std::string_view::npos : last;
+}
+
 // Like wrap(), but the first line has `first_width` columns.
 std::vector<std::string> wrap_behind(std::string_view text, size_t first_width, size_t width) {
   std::vector<std::string> lines;
@@ -48,8 +71,8 @@ std::vector<std::string> wrap_behind(std::string_view text, size_t first_width, 
   text = shown;
   for (size_t room = first_width; columns(text) > room; room = width) {
     const size_t end = bytes_of_columns(text, std::max<size_t>(room, 1));
-    const size_t blank = text.rfind(' ', end);
-    const bool at_blank = blank != std::string_view::npos && blank != 0;
+    const size_t blank = last_blank(text, end, width);
+    const bool at_blank = blank != std::string_view::npos;
     const size_t comma = text.substr(0, end).rfind(',');
     const bool at_comma = comma != std::string_view::npos && comma != 0;
     const size_t cut = at_blank ? blank : at_comma ? comma + 1 : end;

@@ -25,8 +25,8 @@ namespace mxfp4 {
 // The same for sentences, at most 100: longer lines are hard to read.
 [[nodiscard]] size_t text_width();
 
-// `text` in lines of at most `width` columns, broken at blanks. A word that is longer than a line
-// is broken after a comma, or anywhere.
+// `text` in lines of at most `width` columns, broken at blanks, but not between a flag and its
+// value. What has no such blank and is longer than a line is broken after a comma, or anywhere.
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, size_t width);
 
 // Appends `text`, wrapped to text_width(), behind `first`; further lines begin with `indent`

@@ -15,6 +15,16 @@ for arch in sm80 sm90 sm100 sm103 sm120 gfx942 gfx950; do
   done
 done
 
+# No line ends between a flag and its value, where a line has room for both.
+for arch in sm80 sm90 sm100 gfx950; do
+  for flags in '' --all -v; do
+    # shellcheck disable=SC2086
+    expect_exit 0 "$BIN" explain "$model" --arch $arch $flags
+    ! grep -nE -- '(^|[ (])(--(arch|env|libs|moe-backend|backend|tp-size|platform|revision)|-o)$' stdout || fail "explain --arch $arch $flags"
+  done
+done
+[ "$("$BIN" explain "$model" --arch sm90 | grep -c -- '--arch')" -gt 1 ] || fail 'no flag in a sentence'
+
 # The next command works when it is pasted, whatever deployment it came from.
 mkdir bin
 ln -s "$BIN" bin/mxfp4-repack
