@@ -306,11 +306,12 @@ void declare_list(CLI::App& app, CommandLine& line) {
   command->footer(
       "mxfp4-repack list backends\n"
       "mxfp4-repack list layouts flashinfer/trtllm\n"
+      "mxfp4-repack list machines H200\n"
       "mxfp4-repack list variables --revision 0.33.0");
   command->add_option("WHAT", line.list.what, alternatives(list_tables()))
       ->required()
       ->check(one_of("list", list_tables()));
-  command->add_option("NAME", line.list.name, "With layouts: only this one, or this family");
+  command->add_option("NAME", line.list.name, "Only this row; of layouts, a family too");
   add_engine_flag(*command, line.list.engine, "What is shown");
   command
       ->add_option("--revision", line.list.revision,

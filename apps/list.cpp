@@ -10,12 +10,10 @@
 #include "apps/json_output.hpp"
 #include "apps/known_names.hpp"
 #include "apps/list_facts.hpp"
-#include "apps/suggest.hpp"
+#include "apps/name_filter.hpp"
 #include "apps/text_layout.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/layout.hpp"
-#include "lib/load/expert_layer.hpp"
-#include "lib/oracle/machines.hpp"
 #include "lib/revisions/layout_uses.hpp"
 #include "lib/revisions/library_pins.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -23,8 +21,6 @@
 
 namespace mxfp4 {
 namespace {
-
-using Rows = std::vector<std::vector<std::string>>;
 
 // Width of a column of `list backends`, with the gap behind it.
 constexpr size_t kFamily = 9;
@@ -54,7 +50,7 @@ std::vector<std::string_view> asked_by(const RuleSet& rules, Backend backend) {
 
 // The table as text: under each backend's name, which is long, one row for each layout. A refusal,
 // which is a sentence, takes the place of layout and condition.
-std::string backends_text(const RuleSet& rules, const Console& console) {
+std::string backends_text(const RuleSet& rules, NameFilter& filter, const Console& console) {
   const size_t layouts = layout_column();
   const auto cells = [&](std::string_view family, std::string_view layout) {
     return fmt::format("  {:<{}}{:<{}}", family, kFamily, layout, layouts);
@@ -62,6 +58,7 @@ std::string backends_text(const RuleSet& rules, const Console& console) {
   std::string out = console.bold(cells("family", "layout") + "when") + "\n";
   std::vector<std::string_view> others;
   for (Backend backend : all_backends()) {
+    if (!filter.takes({backend_name(backend)})) continue;
     if (std::ranges::find(rules.layouts, backend, &LayoutRow::backend) == rules.layouts.end()) {
       others.push_back(backend_name(backend));
       continue;
@@ -100,12 +97,13 @@ std::vector<Engine> engines_asked(const ListOptions& options) {
 }
 
 // The table as text: one block for each revision, newest first, one engine behind the other.
-std::string revisions_text(const Console& console, const ListOptions& options) {
+std::string revisions_text(const Console& console, const ListOptions& options, NameFilter& filter) {
   std::string out;
   for (const Engine engine : engines_asked(options)) {
     const auto& releases = releases_of(engine);
     for (auto at = releases.rbegin(); at != releases.rend(); ++at) {
       const Release& release = **at;
+      if (!filter.takes({release.name, release.version})) continue;
       const std::string name = fmt::format(
           "{}{}", release.name, release.name == default_revision().name ? " (default)" : "");
       out += fmt::format("{}{}  {}\n", out.empty() ? "" : "\n", console.bold(name), release.date);
@@ -121,58 +119,12 @@ std::string revisions_text(const Console& console, const ListOptions& options) {
   return out;
 }
 
-std::string_view style_text(Style style) {
-  switch (style) {
-    case Style::kGptOss:
-      return "hub form: model.layers.N.mlp.experts.gate_up_proj_blocks, ..._scales, ..._bias";
-    case Style::kGptOssOriginal:
-      return "original form: block.N.mlp.mlp1_weight.blocks, ...";
-    case Style::kDeepseekV4:
-      return "layers.N.ffn.experts.K.w1.weight and .scale, also mtp.N";
-    case Style::kQuark:
-      return "...experts.K.gate_proj.weight and .weight_scale; gpt-oss per expert or stacked";
-    case Style::kCompressedTensors:
-      return "...experts.K.gate_proj.weight_packed and .weight_scale";
-    case Style::kMxfp4:
-      return "generic: ...experts.K.gate_proj.weight and .weight_scale";
-    case Style::kLoaded:
-      return "already stacked as the engine names them: PREFIX.w13_weight, ...";
-  }
-  return "";
-}
-
-Rows style_rows() {
-  Rows rows{{"style", "what it is"}};
-  for (Style style : kAllStyles) {
-    rows.push_back({std::string(style_name(style)), std::string(style_text(style))});
-  }
-  return rows;
-}
-
-Rows machine_rows() {
-  Rows rows{{"arch", "platform", "names"}};
-  for (const Machine& machine : machines()) {
-    rows.push_back({std::string(machine.arch), std::string(platform_name(machine.platform)),
-                    fmt::format("{}", fmt::join(machine.names, ", "))});
-  }
-  return rows;
-}
-
-// The layout of this name, or all of a family ("flashinfer"); an empty name: all layouts. Throws
-// Error::usage with the nearest names.
-std::vector<const Layout*> layouts_named(const std::string& name) {
+std::vector<const Layout*> layouts_named(NameFilter& filter) {
   std::vector<const Layout*> found;
-  std::vector<std::string> names;
-  const std::string folder = name.ends_with('/') ? name : name + "/";
   for (const Layout* layout : all_layouts()) {
-    names.emplace_back(layout->id);
-    if (name.empty() || layout->id == name || layout->id.starts_with(folder)) {
-      found.push_back(layout);
-    }
+    if (filter.takes({layout->id})) found.push_back(layout);
   }
-  if (!found.empty()) return found;
-  throw Error::usage(fmt::format("unknown layout '{}'", name))
-      .hint(nearest_names_hint(name, names, "layouts"));
+  return found;
 }
 
 // A line for each way in which a backend comes to the layout.
@@ -239,9 +191,10 @@ Json layouts_json(const std::vector<const Layout*>& layouts) {
 
 // One object for each row of the table. Of rows with the same backend and family, the first whose
 // condition holds counts.
-Json backends_json(const RuleSet& rules) {
+Json backends_json(const RuleSet& rules, NameFilter& filter) {
   Json json = Json::array();
   for (Backend backend : all_backends()) {
+    if (!filter.takes({backend_name(backend)})) continue;
     for (const LayoutRow& row : rules.layouts) {
       if (row.backend != backend) continue;
       json.push_back({{"backend", backend_name(backend)},
@@ -255,10 +208,11 @@ Json backends_json(const RuleSet& rules) {
   return json;
 }
 
-Json revisions_json(const ListOptions& options) {
+Json revisions_json(const ListOptions& options, NameFilter& filter) {
   Json json = Json::array();
   for (const Engine engine : engines_asked(options)) {
     for (const Release* release : releases_of(engine)) {
+      if (!filter.takes({release->name, release->version})) continue;
       Json row = {{"revision", release->name},
                   {"engine", engine_name(engine)},
                   {"default", release->name == default_revision().name},
@@ -273,67 +227,57 @@ Json revisions_json(const ListOptions& options) {
   return json;
 }
 
-Json styles_json() {
-  Json json = Json::array();
-  for (Style style : kAllStyles) {
-    json.push_back({{"style", style_name(style)}, {"tensor_names", style_text(style)}});
-  }
-  return json;
-}
-
-Json machines_json() {
-  Json json = Json::array();
-  for (const Machine& machine : machines()) {
-    json.push_back({{"arch", machine.arch},
-                    {"platform", platform_name(machine.platform)},
-                    {"names", machine.names}});
-  }
-  return json;
-}
-
 // What a table is asked for. `only` is null without --revision.
 struct ListQuestion {
   const ListOptions& options;
   const RuleSet& rules;
   const RuleSet* only;
+  NameFilter& names;
 };
 
 struct ListTable {
   std::string_view name;
-  bool by_release;  // takes --revision
+  std::string_view row;  // what one of its rows is
+  bool by_release;       // takes --revision
   std::string (*text)(const Console& console, const ListQuestion& question);
   Json (*json)(const ListQuestion& question);
 };
 
 const ListTable kTables[] = {
-    {"backends", true,
-     [](const Console& console, const ListQuestion& q) { return backends_text(q.rules, console); },
-     [](const ListQuestion& q) { return backends_json(q.rules); }},
-    {"knobs", false,
-     [](const Console& console, const ListQuestion&) { return knobs_text(console); },
-     [](const ListQuestion&) { return knobs_json(); }},
-    {"layouts", false,
+    {"backends", "backend", true,
      [](const Console& console, const ListQuestion& q) {
-       return layouts_text(console, layouts_named(q.options.name));
+       return backends_text(q.rules, q.names, console);
      },
-     [](const ListQuestion& q) { return layouts_json(layouts_named(q.options.name)); }},
-    {"libraries", true,
-     [](const Console& console, const ListQuestion& q) { return libraries_text(console, q.only); },
-     [](const ListQuestion& q) { return libraries_json(q.only); }},
-    {"machines", false,
-     [](const Console& console, const ListQuestion&) { return console.table(machine_rows()); },
-     [](const ListQuestion&) { return machines_json(); }},
-    {"revisions", false,
+     [](const ListQuestion& q) { return backends_json(q.rules, q.names); }},
+    {"knobs", "knob", false,
+     [](const Console& console, const ListQuestion& q) { return knobs_text(console, q.names); },
+     [](const ListQuestion& q) { return knobs_json(q.names); }},
+    {"layouts", "layout", false,
      [](const Console& console, const ListQuestion& q) {
-       return revisions_text(console, q.options);
+       return layouts_text(console, layouts_named(q.names));
      },
-     [](const ListQuestion& q) { return revisions_json(q.options); }},
-    {"styles", false,
-     [](const Console& console, const ListQuestion&) { return console.table(style_rows()); },
-     [](const ListQuestion&) { return styles_json(); }},
-    {"variables", true,
-     [](const Console& console, const ListQuestion& q) { return variables_text(console, q.only); },
-     [](const ListQuestion& q) { return variables_json(q.only); }},
+     [](const ListQuestion& q) { return layouts_json(layouts_named(q.names)); }},
+    {"libraries", "library", true,
+     [](const Console& console, const ListQuestion& q) {
+       return libraries_text(console, q.names, q.only);
+     },
+     [](const ListQuestion& q) { return libraries_json(q.names, q.only); }},
+    {"machines", "machine", false,
+     [](const Console& console, const ListQuestion& q) { return machines_text(console, q.names); },
+     [](const ListQuestion& q) { return machines_json(q.names); }},
+    {"revisions", "revision", false,
+     [](const Console& console, const ListQuestion& q) {
+       return revisions_text(console, q.options, q.names);
+     },
+     [](const ListQuestion& q) { return revisions_json(q.options, q.names); }},
+    {"styles", "style", false,
+     [](const Console& console, const ListQuestion& q) { return styles_text(console, q.names); },
+     [](const ListQuestion& q) { return styles_json(q.names); }},
+    {"variables", "variable", true,
+     [](const Console& console, const ListQuestion& q) {
+       return variables_text(console, q.names, q.only);
+     },
+     [](const ListQuestion& q) { return variables_json(q.names, q.only); }},
 };
 
 }  // namespace
@@ -352,26 +296,28 @@ int run_list(const ListOptions& options, const Console& console) {
   if (!options.revision.empty() && !asked->by_release) {
     throw Error::usage(fmt::format("--revision: has no effect with list {}", options.what));
   }
-  if (!options.name.empty() && options.what != "layouts") {
-    throw Error::usage(fmt::format("'{}': has no effect with list {}", options.name, options.what))
-        .hint(fmt::format("mxfp4-repack list {} shows all of them", options.what));
-  }
   // Ask: find the rules, which only some tables depend on.
   const bool usual =
       options.revision.empty() && engine_fits(options.engine, options.revision_default);
   const RuleSet& rules = rules_named(
       revision_of_engine(options.engine, usual ? options.revision_default : options.revision));
   const bool any = options.revision.empty() && options.engine.empty();
-  const ListQuestion question{options, rules, any ? nullptr : &rules};
+  NameFilter names(options.name);
+  const ListQuestion question{options, rules, any ? nullptr : &rules, names};
+
+  const std::string where = asked->by_release && !any ? fmt::format(" in {}", rules.name) : "";
 
   // Show: as text that fits the terminal, or as one JSON document.
   if (!console.json()) {
-    console.result(asked->text(console, question));
+    const std::string text = asked->text(console, question);
+    names.require_taken(asked->row, where, options.what);
+    console.result(text);
     return kOk;
   }
   Json json = json_document("list");
   if (options.what == "backends") json["revision"] = rules.name;
   json[options.what] = asked->json(question);
+  names.require_taken(asked->row, where, options.what);
   console.result_json(std::move(json));
   return kOk;
 }

@@ -10,6 +10,8 @@
 #include "apps/text_layout.hpp"
 #include "lib/layouts/knob_table.hpp"
 #include "lib/layouts/output.hpp"
+#include "lib/load/expert_layer.hpp"
+#include "lib/oracle/machines.hpp"
 #include "lib/revisions/fact_uses.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "lib/revisions/tested_libraries.hpp"
@@ -25,7 +27,7 @@ struct ListedFact {
   std::vector<const Release*> releases;  // oldest first
 };
 
-std::map<std::string, ListedFact> listed(UsesOf uses_of, const RuleSet* only) {
+std::map<std::string, ListedFact> listed(UsesOf uses_of, NameFilter& names, const RuleSet* only) {
   std::map<std::string, ListedFact> facts;
   for (const Release* release : all_releases()) {
     if (only != nullptr && release->name != only->name) continue;
@@ -36,6 +38,7 @@ std::map<std::string, ListedFact> listed(UsesOf uses_of, const RuleSet* only) {
         fact.decides[what].insert(about.begin(), about.end());
     }
   }
+  std::erase_if(facts, [&](const auto& fact) { return !names.takes({fact.first}); });
   return facts;
 }
 
@@ -116,18 +119,18 @@ const RuleSet& newest_of(const ListedFact& fact) { return rules_of(*fact.release
 
 }  // namespace
 
-std::string variables_text(const Console& console, const RuleSet* only) {
+std::string variables_text(const Console& console, NameFilter& names, const RuleSet* only) {
   std::string out;
-  for (const auto& [name, fact] : listed(variable_uses, only)) {
+  for (const auto& [name, fact] : listed(variable_uses, names, only)) {
     out += fmt::format("{}{}\n", out.empty() ? "" : "\n", console.bold(name));
     append_fact(out, fact);
   }
   return out;
 }
 
-Json variables_json(const RuleSet* only) {
+Json variables_json(NameFilter& names, const RuleSet* only) {
   Json json = Json::array();
-  for (const auto& [name, fact] : listed(variable_uses, only)) {
+  for (const auto& [name, fact] : listed(variable_uses, names, only)) {
     json.push_back({{"variable", name},
                     {"decides", decides_words(fact.decides)},
                     {"revisions", release_names(fact.releases)}});
@@ -135,9 +138,9 @@ Json variables_json(const RuleSet* only) {
   return json;
 }
 
-std::string libraries_text(const Console& console, const RuleSet* only) {
+std::string libraries_text(const Console& console, NameFilter& names, const RuleSet* only) {
   std::string out;
-  for (const auto& [name, fact] : listed(package_uses, only)) {
+  for (const auto& [name, fact] : listed(package_uses, names, only)) {
     out += fmt::format("{}{}\n", out.empty() ? "" : "\n", console.bold(name));
     const RuleSet& newest = newest_of(fact);
     if (const LibraryPin* pin = pin_of(newest.pins, name)) {
@@ -157,9 +160,9 @@ std::string libraries_text(const Console& console, const RuleSet* only) {
   return out;
 }
 
-Json libraries_json(const RuleSet* only) {
+Json libraries_json(NameFilter& names, const RuleSet* only) {
   Json json = Json::array();
-  for (const auto& [name, fact] : listed(package_uses, only)) {
+  for (const auto& [name, fact] : listed(package_uses, names, only)) {
     const RuleSet& newest = newest_of(fact);
     const LibraryPin* pin = pin_of(newest.pins, name);
     Json tested = Json::array();
@@ -176,32 +179,110 @@ Json libraries_json(const RuleSet* only) {
   return json;
 }
 
-std::string knobs_text(const Console& console) {
+namespace {
+
+std::string_view style_text(Style style) {
+  switch (style) {
+    case Style::kGptOss:
+      return "hub form: model.layers.N.mlp.experts.gate_up_proj_blocks, ..._scales, ..._bias";
+    case Style::kGptOssOriginal:
+      return "original form: block.N.mlp.mlp1_weight.blocks, ...";
+    case Style::kDeepseekV4:
+      return "layers.N.ffn.experts.K.w1.weight and .scale, also mtp.N";
+    case Style::kQuark:
+      return "...experts.K.gate_proj.weight and .weight_scale; gpt-oss per expert or stacked";
+    case Style::kCompressedTensors:
+      return "...experts.K.gate_proj.weight_packed and .weight_scale";
+    case Style::kMxfp4:
+      return "generic: ...experts.K.gate_proj.weight and .weight_scale";
+    case Style::kLoaded:
+      return "already stacked as the engine names them: PREFIX.w13_weight, ...";
+  }
+  return "";
+}
+
+std::vector<Style> styles_named(NameFilter& names) {
+  std::vector<Style> styles(std::begin(kAllStyles), std::end(kAllStyles));
+  std::erase_if(styles, [&](Style style) { return !names.takes({style_name(style)}); });
+  return styles;
+}
+
+std::vector<Machine> machines_named(NameFilter& names) {
+  std::vector<Machine> found;
+  for (const Machine& machine : machines()) {
+    std::vector<std::string_view> called{machine.arch};
+    called.insert(called.end(), machine.names.begin(), machine.names.end());
+    if (names.takes(called)) found.push_back(machine);
+  }
+  return found;
+}
+
+// The layouts' knobs, and the one of the serving world.
+std::vector<Knob> knobs_named(NameFilter& names) {
+  std::vector<Knob> knobs(kKnobs.begin(), kKnobs.end());
+  knobs.push_back({.name = kWorldKnob, .values = "N", .decides = kWorldDecides, .variable = ""});
+  std::erase_if(knobs, [&](const Knob& knob) { return !names.takes({knob.name}); });
+  return knobs;
+}
+
+}  // namespace
+
+std::string knobs_text(const Console& console, NameFilter& names) {
   std::string out;
-  const auto append = [&](std::string_view name, std::string values, std::string_view decides) {
-    out += fmt::format("{}{}\n", out.empty() ? "" : "\n", console.bold(name));
+  for (const Knob& knob : knobs_named(names)) {
+    out += fmt::format("{}{}\n", out.empty() ? "" : "\n", console.bold(knob.name));
+    std::string values(knob.values);
     std::ranges::replace(values, '|', ' ');
     append_wrapped(out, "  values    ", 12, values);
-    append_wrapped(out, "  decides   ", 12, decides);
-  };
-  for (const Knob& knob : kKnobs) {
-    append(knob.name, std::string(knob.values), knob.decides);
+    append_wrapped(out, "  decides   ", 12, knob.decides);
     if (!knob.variable.empty()) append_wrapped(out, "  variable  ", 12, knob.variable);
   }
-  append(kWorldKnob, "N", kWorldDecides);
   return out;
 }
 
-Json knobs_json() {
+Json knobs_json(NameFilter& names) {
   Json json = Json::array();
-  for (const Knob& knob : kKnobs) {
+  for (const Knob& knob : knobs_named(names)) {
     json.push_back({{"knob", knob.name},
                     {"values", knob.values},
                     {"decides", knob.decides},
                     {"variable", text_or_null(knob.variable)}});
   }
-  json.push_back(
-      {{"knob", kWorldKnob}, {"values", "N"}, {"decides", kWorldDecides}, {"variable", Json()}});
+  return json;
+}
+
+std::string machines_text(const Console& console, NameFilter& names) {
+  std::vector<std::vector<std::string>> rows{{"arch", "platform", "names"}};
+  for (const Machine& machine : machines_named(names)) {
+    rows.push_back({std::string(machine.arch), std::string(platform_name(machine.platform)),
+                    fmt::format("{}", fmt::join(machine.names, ", "))});
+  }
+  return console.table(rows);
+}
+
+Json machines_json(NameFilter& names) {
+  Json json = Json::array();
+  for (const Machine& machine : machines_named(names)) {
+    json.push_back({{"arch", machine.arch},
+                    {"platform", platform_name(machine.platform)},
+                    {"names", machine.names}});
+  }
+  return json;
+}
+
+std::string styles_text(const Console& console, NameFilter& names) {
+  std::vector<std::vector<std::string>> rows{{"style", "what it is"}};
+  for (Style style : styles_named(names)) {
+    rows.push_back({std::string(style_name(style)), std::string(style_text(style))});
+  }
+  return console.table(rows);
+}
+
+Json styles_json(NameFilter& names) {
+  Json json = Json::array();
+  for (Style style : styles_named(names)) {
+    json.push_back({{"style", style_name(style)}, {"tensor_names", style_text(style)}});
+  }
   return json;
 }
 

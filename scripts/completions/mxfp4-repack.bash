@@ -89,6 +89,7 @@ _mxfp4_repack_propose() {
 _mxfp4_repack() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   local commands='convert inspect explain verify fits diff unpack finalize list completion' command='' i values status
+  local tables='backends knobs layouts libraries machines revisions styles variables'
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; ++i)); do
     if [[ " $commands " == *" ${COMP_WORDS[i]} "* ]]; then
@@ -121,11 +122,12 @@ _mxfp4_repack() {
     _mxfp4_repack_propose -W "$(_mxfp4_repack_flags "$command")" -- "$current"
   elif ((status == 3)) && [[ -z $command ]]; then
     _mxfp4_repack_propose -W "$commands" -- "$current"
-  elif ((status == 3)) && [[ $command == list && $previous == layouts ]]; then
-    _mxfp4_repack_propose -W "$(mxfp4-repack list layouts --json 2>/dev/null |
-      sed -n 's/.*"id": "\([^"]*\)".*/\1/p')" -- "$current"
+  elif ((status == 3)) && [[ $command == list && " $tables " == *" $previous "* ]]; then
+    # A row's first member is its name.
+    _mxfp4_repack_propose -W "$(mxfp4-repack list "$previous" --json 2>/dev/null |
+      sed -nE '/^ {4}\{/{n;s/.*: "([^"]*)".*/\1/p}' | sort -u)" -- "$current"
   elif ((status == 3)) && [[ $command == list ]]; then
-    _mxfp4_repack_propose -W 'backends knobs layouts libraries machines revisions styles variables' -- "$current"
+    _mxfp4_repack_propose -W "$tables" -- "$current"
   elif ((status == 3)) && [[ $command == completion ]]; then
     _mxfp4_repack_propose -W 'bash fish zsh' -- "$current"
   else

@@ -15,8 +15,11 @@ complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -a compl
 complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -s V -l version -d 'Show the version'
 complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -s h -d 'Show examples and flags'
 complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -l help -d 'Show help'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from list" -f -a 'backends knobs layouts libraries machines revisions styles variables'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from layouts" -f -a "(mxfp4-repack list layouts --json 2>/dev/null | string match -rg '\"id\": \"([^\"]*)\"')"
+set -l tables backends knobs layouts libraries machines revisions styles variables
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from list; and not __fish_seen_subcommand_from $tables" -f -a "$tables"
+for table in $tables
+    complete -c mxfp4-repack -n "__fish_seen_subcommand_from list; and __fish_seen_subcommand_from $table" -f -a "(mxfp4-repack list $table --json 2>/dev/null | sed -nE '/^ {4}\{/{n;s/.*: \"([^\"]*)\".*/\\1/p}' | sort -u)"
+end
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from completion" -f -a 'bash fish zsh'
 
 # Every command

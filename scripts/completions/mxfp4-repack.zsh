@@ -1,8 +1,10 @@
 #compdef mxfp4-repack
 # zsh completion for mxfp4-repack(1). tests/cli/flags.sh compares it with --help and the man page.
 
-_mxfp4_repack_layouts() {
-  compadd -- ${(f)"$(mxfp4-repack list layouts --json 2>/dev/null | sed -n 's/.*"id": "\([^"]*\)".*/\1/p')"}
+# The names in a table of list: a row's first member.
+_mxfp4_repack_rows() {
+  compadd -- ${(f)"$(mxfp4-repack list $line[1] --json 2>/dev/null |
+    sed -nE '/^ {4}\{/{n;s/.*: "([^"]*)".*/\1/p}' | sort -u)"}
 }
 
 _mxfp4_repack() {
@@ -140,7 +142,7 @@ _mxfp4_repack() {
             '--engine=[engine that serves]:engine:(vllm sglang)' \
             '--revision=[release of the engine]:revision: ' \
             '1:table:(backends knobs layouts libraries machines revisions styles variables)' \
-            '2:layout:_mxfp4_repack_layouts' ;;
+            '2:row:_mxfp4_repack_rows' ;;
         completion)
           _arguments '-h[show examples and flags]' '--help[show help]' '1:shell:(bash fish zsh)' ;;
       esac ;;

@@ -157,12 +157,14 @@ def compare_values():
             for value in sorted(values ^ found):
                 differences.append("%s %s: only %s has %s" %
                                    (shell, flag, "the program" if value in values else shell, value))
-    layouts = rows("layouts", "id")
-    if bash("list", "layouts", "") != layouts:
-        differences.append("bash: list layouts has other names")
-    for shell in ("fish", "zsh"):
-        if "list layouts --json" not in texts[shell]:
-            differences.append(shell + ": list layouts has no names")
+    # A row's first member is its name.
+    for table in bash("list", ""):
+        names = {next(iter(row.values())) for row in json.loads(output(BIN, "list", table, "--json"))[table]}
+        if bash("list", table, "") != names:
+            differences.append("bash: list %s has other names" % table)
+    for shell, variable in (("fish", "$table"), ("zsh", "$line[1]")):
+        if "list %s --json" % variable not in texts[shell]:
+            differences.append(shell + ": list has no names of rows")
     return differences
 
 

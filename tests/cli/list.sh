@@ -54,7 +54,36 @@ expect_exit 0 "$BIN" list layouts triton --json
 expect_exit 2 "$BIN" list layouts triton/hoper-s4
 grep -q '^hint: the nearest names: triton/hopper-s4' stderr || { cat stderr >&2; fail 'no near name'; }
 expect_exit 2 "$BIN" list styles triton
-expect_one_error "'triton': has no effect with list styles$"
+expect_one_error "unknown style 'triton'$"
+# One row of every table, in text and JSON; large and small letters do not matter.
+while read -r table name first; do
+  expect_exit 0 "$BIN" list "$table" "$name"
+  grep -qF "$first" stdout || { cat stdout >&2; fail "list $table $name"; }
+  expect_exit 0 "$BIN" list "$table" "$name" --json
+  "$python" -c 'import json, sys
+rows = json.load(open("stdout"))[sys.argv[1]]
+assert rows and {next(iter(row.values())) for row in rows} == {sys.argv[2]}, rows' "$table" "$first"
+done <<'END'
+backends marlin MARLIN
+knobs params_dtype params_dtype
+knobs tp_size tp_size
+libraries triton_kernels triton_kernels
+machines h200 sm90
+machines sm100 sm100
+revisions 0.33.0 vllm-0.33.0
+revisions sglang-0.5.23 sglang-0.5.23
+styles quark quark
+variables vllm_use_deep_gemm VLLM_USE_DEEP_GEMM
+END
+# A backend without a layout is a row, too; a variable that the release does not look at is none.
+expect_exit 0 "$BIN" list backends B12X_MXFP4_BF16 --revision 0.21.0
+grep -q '^No layout in vllm-0.21.0: B12X_MXFP4_BF16$' stdout || { cat stdout >&2; fail 'no word about a backend without a layout'; }
+expect_exit 2 "$BIN" list variables VLLM_USE_DEEP_GEM
+expect_one_error "unknown variable 'VLLM_USE_DEEP_GEM'$"
+grep -q '^hint: the nearest names: VLLM_USE_DEEP_GEMM; list variables shows all$' stderr || fail 'no near variable'
+expect_exit 2 "$BIN" list variables SGLANG_USE_AITER --revision 0.33.0
+expect_one_error "unknown variable 'SGLANG_USE_AITER' in vllm-0.33.0$"
+expect_exit 2 "$BIN" list machines '' -q
 
 # What a bug report needs.
 for words in '--version -v' '-V -v' '-v --version' '-vV'; do
