@@ -241,10 +241,6 @@ void declare_fits(CLI::App& app, CommandLine& line) {
   add_global_flags(*command, line.global);
   command->callback([&line, command] {
     line.fits.given = given_flags(*command);
-    if (line.fits.given.size() < 2) {
-      throw Error::usage("fits: nothing differs from the blob's own deployment")
-          .hint("--revision NAME or --target FILE says for what");
-    }
     line.run = [&line](const Console& console) { return run_fits(line.fits, console); };
   });
 }
@@ -347,8 +343,8 @@ void declare_completion(CLI::App& app, CommandLine& line) {
 }  // namespace
 
 void apply_defaults(const Defaults& defaults, CommandLine& line) {
-  for (RequestFlags* flags :
-       {&line.convert.deployment, &line.inspect.deployment, &line.explain.deployment}) {
+  for (RequestFlags* flags : {&line.convert.deployment, &line.inspect.deployment,
+                              &line.explain.deployment, &line.fits.deployment}) {
     flags->revision_default = defaults.revision;
   }
   line.list.revision_default = defaults.revision.value;

@@ -61,10 +61,16 @@ std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion
 int run_fits(const FitsOptions& options, const Console& console) {
   // Open: the manifests of all ranks.
   const BlobRanks blob = open_blob_ranks(options.blob);
+  const bool by_default = asks_by_default(options.deployment, blob.manifests.front());
+  if (options.given.size() < 2 && !by_default) {
+    throw Error::usage("fits: nothing differs from the blob's own deployment")
+        .hint("--revision NAME or --target FILE says for what");
+  }
   warn_of_missing_ranks(options.blob, blob.manifests, console);
 
   // Ask: the facts of the serving machine, as far as flags and the --target file tell them.
   const FitQuestion question = fit_question(options.deployment, blob.manifests.front());
+  if (by_default) report_assumed_rules(options.deployment, *question.rules, console);
   const Fits answer = fits(question, blob);
   const std::vector<std::string> next =
       next_step(options, question, blob.manifests.front(), answer);

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "apps/engine_words.hpp"
+#include "apps/known_names.hpp"
 #include "apps/parsers.hpp"
 #include "apps/suggest.hpp"
 #include "apps/text_layout.hpp"
@@ -276,8 +277,8 @@ bool rules_assumed(const RequestFlags& options) {
 void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
                           const Console& console) {
   if (!rules_assumed(options)) return;
-  const std::string& from = options.revision_default.from;
-  console.note(from.empty()
+  const auto& [usual, from] = options.revision_default;
+  console.note(from.empty() || !engine_fits(options.engine, usual)  // a default of another engine
                    ? fmt::format("no --revision: taking {}, the newest known release", rules.name)
                    : fmt::format("no --revision: taking {}, by {}", rules.name, from));
 }

@@ -195,7 +195,7 @@ const char* environment_variable(const char* name) { return std::getenv(name); }
 void choose_instruction_set() {
   constexpr const char* kVariable = "MXFP4_REPACK_SIMD";
   const char* name = std::getenv(kVariable);
-  if (name == nullptr || mxfp4::kernels::use_instruction_set(name)) return;
+  if (name == nullptr || *name == '\0' || mxfp4::kernels::use_instruction_set(name)) return;
   throw Error::usage(fmt::format("{}: expected one of {}, found {}", kVariable,
                                  fmt::join(mxfp4::kernels::instruction_sets(), ", "), name));
 }

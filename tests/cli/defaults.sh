@@ -18,6 +18,18 @@ grep -q '"revision": "vllm-0.31.0"' out/mxfp4_repack.json || fail 'convert has a
 # A blob is asked for a release only by a flag.
 expect_exit 0 "$BIN" inspect out
 ! grep -q '^serves' stdout || fail 'a default asks a question'
+# fits asks about the default, since that is all it is for; not of a blob for the other engine.
+expect_exit 0 "$BIN" fits out
+grep -q '^out: yes, it fits vllm-0.31.0$' stdout || fail 'fits does not ask about the default'
+grep -q 'no --revision: taking vllm-0.31.0, by .*defaults.json$' stderr || fail 'fits takes a default without a word'
+MXFP4_REPACK_REVISION=0.25.1 expect_exit 1 "$BIN" fits out
+grep -q -- '--revision vllm-0.25.1' stdout || { cat stdout >&2; fail 'the command is not for the release that was asked about'; }
+MXFP4_REPACK_REVISION=0.25.1 expect_exit 0 "$BIN" fits out --revision 0.31.0
+MXFP4_REPACK_REVISION=sglang-0.5.23 expect_exit 0 "$BIN" explain --arch sm90 --engine vllm
+grep -q 'no --revision: taking vllm-[0-9.]*, the newest known release$' stderr || { cat stderr >&2; fail 'a default of another engine is named'; }
+MXFP4_REPACK_SIMD='' expect_exit 0 "$BIN" verify out -q
+MXFP4_REPACK_REVISION=sglang-0.5.23 expect_exit 2 "$BIN" fits out
+expect_one_error "fits: nothing differs from the blob's own deployment$"
 expect_exit 0 "$BIN" list styles
 
 # Wrong ones are named by their place.
