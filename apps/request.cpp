@@ -208,6 +208,15 @@ void require_local(std::string_view flag, const std::filesystem::path& path) {
     throw Error::usage(fmt::format("{}: {}: the shell left ~ as it is", flag, text))
         .hint(fmt::format("leave out quotes and \"=\"; ./{} is a path of that name", text));
   }
+  // "-o=packed", and names that every later command would take for a flag.
+  if (text.starts_with('=')) {
+    throw Error::usage(fmt::format("{}: {}: a value begins with \"=\"", flag, text))
+        .hint(fmt::format("{}{}; ./{} is a path of that name", flag, text, text));
+  }
+  if (text.size() > 1 && text.starts_with('-')) {
+    throw Error::usage(fmt::format("{}: {}: looks like a flag", flag, text))
+        .hint(fmt::format("./{} is a path of that name", text));
+  }
 }
 
 void require_directory(const std::filesystem::path& out) {

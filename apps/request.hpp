@@ -32,7 +32,7 @@ namespace mxfp4 {
                                                 std::optional<Family> family);
 
 // Throws Error::usage if the path that `flag` names is an address, or begins with a "~" that the
-// shell left as it was.
+// shell left as it was, with "=" or as a flag does.
 void require_local(std::string_view flag, const std::filesystem::path& path);
 
 // The same for OUT, which may not be "-" either: a directory is written, and no stream.

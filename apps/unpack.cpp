@@ -95,11 +95,10 @@ void report_unpacked(const UnpackOptions& options, const RestoreResult& restored
                               ? count_of(files, "file") + " as the checkpoint has the experts"
                               : count_of(files, "layer file") + " in the loaded layout",
                           pace(restored.bytes, restored.bytes, seconds)));
-  const fs::path first = options.as_published
-                             ? options.output
-                             : options.output / rank_directory(manifests.front().rank);
-  console.say_next(
-      fmt::format("mxfp4-repack inspect {}", shell_word(first.lexically_normal().string())));
+  const fs::path rank = rank_directory(manifests.front().rank);
+  const fs::path first =
+      options.as_published || rank.empty() ? options.output : options.output / rank;
+  console.say_next(fmt::format("mxfp4-repack inspect {}", shell_word(first.string())));
 }
 
 }  // namespace

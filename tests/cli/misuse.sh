@@ -23,6 +23,13 @@ for flag in --shard --layers --rank --revision --backend --moe-backend --arch --
   misused "$flag" convert "$model" -o bad --arch sm90 "$flag="
 done
 misused --output convert "$model" -o '' --arch sm90
+# Names that a later command would take for a flag, and the "=" of a long flag behind a short one.
+misused '--output: =packed: a value begins with "="$' convert "$model" -o=packed --arch sm90
+grep -qx 'hint: --output=packed; ./=packed is a path of that name' stderr || { cat stderr >&2; fail 'no hint: -o=packed'; }
+misused '--output: -odd: looks like a flag$' unpack blob -o -odd
+misused '--html: -odd: looks like a flag$' inspect blob --html -odd
+expect_exit 0 "$BIN" unpack blob -o ./-odd
+expect_exit 0 eval "$BIN $(sed -n 's/^next: mxfp4-repack //p' stdout)"
 misused --libs explain --arch sm90 --libs ''
 grep -qx 'hint: --libs none means no package' stderr || fail 'no hint how to say none'
 expect_exit 0 "$BIN" explain --arch sm90 --libs none --json
