@@ -5,7 +5,7 @@ RANDOM=20261121
 
 # Eight layers of a size that takes a while: the goldens' layers, many times over.
 cat >make.py <<'END'
-import json, random, struct
+import json, random, struct, sys
 random.seed(7)
 E, H, I = 8, 256, 128
 tensors, at, blobs = {}, 0, []
@@ -20,9 +20,12 @@ for layer in range(8):
     add(p + 'w2_weight', 'U8', [E, H, I // 2], random.randbytes(E * H * I // 2))
     add(p + 'w13_weight_scale', 'U8', [E, 2 * I, H // 32], bytes(random.choices(range(110, 130), k=E * 2 * I * H // 32)))
     add(p + 'w2_weight_scale', 'U8', [E, H, I // 32], bytes(random.choices(range(110, 130), k=E * H * I // 32)))
+    # Not equal in the first layer, of which a backend that takes their maximum warns.
+    for name in ('w13', 'w2') if sys.argv[1:] else ():
+        add(p + name + '_input_scale', 'F32', [E], struct.pack('<8f', 0.5 + (layer == 0), *[0.5] * 7))
 add('norm.weight', 'BF16', [1000, 8], random.randbytes(16000))
 head = json.dumps(dict(tensors, __metadata__={'family': 'generic', 'intermediate_size': str(I)})).encode()
-open('input.safetensors', 'wb').write(struct.pack('<Q', len(head)) + head + b''.join(blobs))
+open((sys.argv[1:] or ['input.safetensors'])[0], 'wb').write(struct.pack('<Q', len(head)) + head + b''.join(blobs))
 END
 python3 make.py
 convert=("$BIN" convert input.safetensors --arch sm90 --backend MARLIN --revision vllm-2026-05-18)
@@ -148,6 +151,17 @@ printf '%032d {"warning":"written by somebody else"}\n' 0 >>out/.mxfp4_repack.pr
 expect_exit 0 "${convert[@]}" -o out --compress none --resume
 diff -r want out
 
+# Behind a line that a kill tore, the lines of the next run count.
+unfinished
+printf torn >>out/.mxfp4_repack.progress
+expect_exit 5 env LD_PRELOAD="$FAULTS" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" \
+  FAULT_AT=rename:3:ENOSPC FAULT_PATH=out/ "${convert[@]}" -o out --compress none --threads 1 --resume
+finished=$(grep -o '"file":"layer-[0-9]*' out/.mxfp4_repack.progress | sort -u | wc -l)
+expect_exit 3 "$BIN" inspect out
+expect_one_error "out: unfinished: $finished of 8 layer files are complete\$"
+expect_exit 0 "${convert[@]}" -o out --compress none --resume
+diff -r want out
+
 # Other flags, or a source that changed, are refused, each flag with both values; nothing is lost.
 unfinished
 cp -r out copy
@@ -259,3 +273,14 @@ expect_one_error 'locked: another process is writing here'
 # A failed run leaves nothing.
 expect_exit 3 "${convert[@]}" -o fresh --model-config missing.json
 [ ! -e fresh ] || fail 'a directory was left'
+
+# What the run before warned of, in layers that are kept, is in the manifest.
+python3 make.py scaled.safetensors
+convert=("$BIN" convert scaled.safetensors --arch gfx950 --backend AITER_MXFP4_FP8)
+rm -rf want
+expect_exit 0 "${convert[@]}" -o want --compress none
+grep -q 'Found input_scales that are not equal' want/mxfp4_repack.json || fail 'no warning'
+unfinished
+expect_exit 0 "${convert[@]}" -o out --compress none --resume
+grep -q 'warning: Found input_scales that are not equal' stderr || fail 'no word of what the run before found'
+diff -r want out
