@@ -246,7 +246,9 @@ std::vector<FleetRow> read_fleet(const ExplainOptions& options) {
   std::vector<FleetRow> rows;
   std::map<std::string, size_t> lines;  // by name: the deployment's line
   size_t number = 0;
-  for (size_t begin = 0; begin < text.size();) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of Windows' editors
+  for (size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+       begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     ++number;
     try {

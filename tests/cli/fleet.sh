@@ -16,6 +16,10 @@ for word in deployment releases backend fits 'what to do' prod 'two ways' mi300 
 done
 expect_exit 0 "$BIN" explain "$model" --fleet fleet.txt --json
 mv stdout fleet.json
+# As an editor of Windows stores it: the same rows.
+(printf '\357\273\277' && sed 's/$/\r/' fleet.txt) >marked.txt
+expect_exit 0 "$BIN" explain "$model" --fleet marked.txt --json
+cmp stdout fleet.json || fail 'a byte order mark is a part of a name'
 "$python" - "$BIN" "$model" <<'END'
 import json, subprocess, sys
 
