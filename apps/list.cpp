@@ -305,7 +305,9 @@ int run_list(const ListOptions& options, const Console& console) {
   NameFilter names(options.name);
   const ListQuestion question{options, rules, any ? nullptr : &rules, names};
 
-  const std::string where = asked->by_release && !any ? fmt::format(" in {}", rules.name) : "";
+  const std::string where = any                 ? ""
+                            : asked->by_release ? fmt::format(" in {}", rules.name)
+                                                : fmt::format(" of {}", options.engine);
 
   // Show: as text that fits the terminal, or as one JSON document.
   if (!console.json()) {

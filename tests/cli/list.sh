@@ -83,6 +83,8 @@ expect_one_error "unknown variable 'VLLM_USE_DEEP_GEM'$"
 grep -q '^hint: the nearest names: VLLM_USE_DEEP_GEMM; list variables shows all$' stderr || fail 'no near variable'
 expect_exit 2 "$BIN" list variables SGLANG_USE_AITER --revision 0.33.0
 expect_one_error "unknown variable 'SGLANG_USE_AITER' in vllm-0.33.0$"
+expect_exit 2 "$BIN" list revisions vllm-0.33.0 --engine sglang
+expect_one_error "unknown revision 'vllm-0.33.0' of sglang$"
 expect_exit 2 "$BIN" list machines '' -q
 
 # What a bug report needs.
