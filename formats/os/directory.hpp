@@ -74,7 +74,28 @@ class Directory {
   std::shared_ptr<const int> descriptor_;
 };
 
-// Creates a directory and its parents, durably.
+// Directories that are created on the way to a result, and go if there will be none.
+class MadeDirectories {
+ public:
+  MadeDirectories() = default;
+  MadeDirectories(const MadeDirectories&) = delete;
+  MadeDirectories& operator=(const MadeDirectories&) = delete;
+  // Without keep(): removes those that are empty and still have their names.
+  ~MadeDirectories();
+
+  // Creates a directory and its parents where they are missing, durably.
+  void make(const std::filesystem::path& directory);
+  void keep() { made_.clear(); }
+
+ private:
+  struct Made {
+    std::filesystem::path path;
+    std::optional<FileIdentity> identity;  // none if it was not made here
+  };
+  std::vector<Made> made_;  // parents first
+};
+
+// The same, kept if all of them could be created.
 void make_directories(const std::filesystem::path& directory);
 
 // Throws as Directory::remove() would if the directory's permissions forbid removing;

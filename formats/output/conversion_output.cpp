@@ -31,6 +31,18 @@ Asked asked_of(const OutputRequest& request) {
   return request.resume ? Asked::kResume : Asked::kPlain;
 }
 
+// The directory above `path` that may not be searched, or `path`.
+fs::path searched_until(const fs::path& path) {
+  std::error_code error;
+  fs::path at;
+  for (const fs::path& part : fs::absolute(path, error)) {
+    at /= part;
+    (void)fs::status(at / ".", error);
+    if (error == std::errc::permission_denied) return at;
+  }
+  return path;
+}
+
 // Describes the source, and the files beside it that are copied, by sizes, times and inodes. All
 // but the sizes differ between machines, so manifests do not have them.
 SourceSeen look_at(const OutputRequest& request, const Source& source) {
@@ -38,6 +50,11 @@ SourceSeen look_at(const OutputRequest& request, const Source& source) {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> seen.machine;
   std::error_code error;
   const fs::path place = fs::weakly_canonical(request.input, error);
+  if (error == std::errc::permission_denied) {
+    throw Error::input(fmt::format("cannot be searched: {}", error.message()))
+        .in_file(searched_until(request.input).string())
+        .hint("start the program where every directory above may be searched");
+  }
   if (error) throw Error::input(error.message()).in_file(request.input.string());
   seen.place = checksum_of(place.string());
   std::string text;

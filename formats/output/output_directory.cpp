@@ -104,8 +104,8 @@ OutputDirectory::OutputDirectory(fs::path path, const std::vector<fs::path>& inp
     if (!look_only_) Replacement::recover(path_);
     const bool existed = fs::exists(path_);
     if (existed && !fs::is_directory(path_)) refuse(There::kNotDirectory, path_);
-    made_ = !existed && !look_only_;
-    if (existed || made_) lock(shared);
+    is_new_ = !existed && !look_only_;
+    if (existed || is_new_) lock(shared);
     if (existed && !inputs.empty()) refuse_inputs_in(*directory_, inputs, look_only_);
   } catch (const fs::filesystem_error& error) {
     throw Error::output(error.code().message()).in_file(path_.string());
@@ -114,21 +114,19 @@ OutputDirectory::OutputDirectory(fs::path path, const std::vector<fs::path>& inp
 
 OutputDirectory::~OutputDirectory() {
   replacement_.reset();
-  if (keep_ || !made_ || !directory_) return;
-  directory_->remove_empty_folders();
-  const std::optional<FileState> opened = directory_->state(".");
-  if (opened && identity_of(path_) == opened->identity) rmdir(path_.c_str());
+  if (!keep_ && is_new_ && directory_) directory_->remove_empty_folders();
 }
 
 void OutputDirectory::lock(bool shared) {
   constexpr int kTries = 1000;
   for (int tries = 0; tries < kTries; ++tries) {
-    make_directories(path_);
+    made_.make(path_);
     // A new directory has no link in its path's place.
-    directory_.emplace(path_, /*follow=*/!made_);
+    directory_.emplace(path_, /*follow=*/!is_new_);
     if (flock(directory_->descriptor(), (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
       // The file system has no locks for directories; atomic renames still keep every file whole.
       if (errno != EWOULDBLOCK) return;
+      made_.keep();  // it is the other process's by now
       directory_.reset();
       refuse(There::kBusy, path_);
     }

@@ -31,7 +31,8 @@ class OutputDirectory {
                            bool shared = false, bool look_only = false);
   OutputDirectory(const OutputDirectory&) = delete;
   OutputDirectory& operator=(const OutputDirectory&) = delete;
-  // Without keep(): if the constructor created `path`, removes it unless it holds files.
+  // Without keep(): removes `path` and its parents if the constructor created them, unless they
+  // hold files.
   ~OutputDirectory();
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
@@ -71,7 +72,10 @@ class OutputDirectory {
   // Throws Error::output when the file system has less than `bytes` free; the hint ends
   // with `otherwise`.
   void reserve(int64_t bytes, std::string_view otherwise = {}) const;
-  void keep() { keep_ = true; }
+  void keep() {
+    keep_ = true;
+    made_.keep();
+  }
 
  private:
   void lock(bool shared);
@@ -81,9 +85,10 @@ class OutputDirectory {
   std::optional<Replacement> replacement_;
   bool look_only_ = false;
   bool replaces_ = false;  // or would, without `look_only`
-  bool made_ = false;      // `path` was created here
+  bool is_new_ = false;    // `path` did not exist
   bool keep_ = false;
   bool published_ = false;  // home() is `path`
+  MadeDirectories made_;    // `path` and its parents; last, so that they go while the lock is held
 };
 
 }  // namespace mxfp4

@@ -163,3 +163,24 @@ for arguments in 'inspect fixed/model' 'convert fixed/model -o new' 'verify blob
   # shellcheck disable=SC2086
   expect_exit 0 "${as_anybody[@]}" ./program $arguments
 done
+
+# A working directory below one that may not be searched: where the input lies cannot be said. Nothing is left.
+program=$PWD/program
+mkdir -p hidden/inside
+cp -r model hidden/inside/
+hand_over hidden
+cd hidden/inside
+chmod 000 ..
+# shellcheck disable=SC2086
+expect_exit 3 "${as_anybody[@]}" "$program" convert model -o a/b/out $flags
+expect_one_error '/hidden: cannot be searched: Permission denied$'
+chmod 755 ..
+[ ! -e a ] || fail 'folders above OUT were left'
+cd ../..
+
+# New folders that nobody may enter.
+mkdir masked
+hand_over masked
+# shellcheck disable=SC2086
+(umask 0777 && refused 5 'masked/a/b: cannot create: Permission denied$' convert model -o masked/a/b $flags)
+[ ! -e masked/a ] || fail 'folders above OUT were left'
