@@ -6,6 +6,7 @@ written or changed where the link leads, and who says that all is well has writt
     MXFP4_SWAPS=all every_swap.sh             all of them, in MXFP4_JOBS processes (1)
     MXFP4_SWAPS=force:fsync:3:out_link ...    that one, as a failure prints it
 """
+import collections
 import os
 import shutil
 import stat
@@ -35,6 +36,7 @@ SWAPS = {
     "side_folder": 'for f in "$MODEL"/*config*.json; do mv "$f" "$f~"; mkdir "$f"; done',
     "side_link": 'for f in "$MODEL"/*config*.json; do mv "$f" "$f~"; ln -s "$VICTIM/secret" "$f"; done',
 }
+OTHER_FILES = "exit 0 and other files"
 INPUT = ("weights", "weights_fifo", "side_fifo", "side_folder", "side_link")
 
 
@@ -68,6 +70,18 @@ def all_cases():
     return cases
 
 
+def in_last_look(name, call, at):
+    """Whether this is one of the two calls that look at the last file. The folders above it are open by then: whoever
+    gives the name of one to a link comes too late."""
+    start(name)
+    calls_of(name)
+    with open("calls", errors="replace") as file:
+        calls = [line.split(" ", 1)[0] for line in file]
+    counted = collections.Counter(calls)
+    last = [(calls[-1], counted[calls[-1]]), (calls[-2], counted[calls[-2]] - (calls[-1] == calls[-2]))]
+    return (call, int(at)) in last
+
+
 def judge(case):
     name, call, at, swap = case.split(":")
     if swap in INPUT:
@@ -82,6 +96,8 @@ def judge(case):
     try:
         done = run_swapped(scenario, call, at, swap, hit)
         wrong = judge_left(scenario, done, swap) if os.path.exists(hit) else jobs.MISSED
+        if wrong == OTHER_FILES and swap == "folder_link" and moved_back_is(scenario.want) and in_last_look(name, call, at):
+            wrong = None
     except subprocess.TimeoutExpired as waits:
         done, wrong = subprocess.CompletedProcess(waits.cmd, -1, "", ""), "waits for ever"
     if wrong != jobs.MISSED and look("victim") != before:
@@ -153,7 +169,16 @@ def judge_success(scenario, done, swap):
         equal = again.returncode == 0 and same("first/out", "work/out")
         shutil.rmtree("first")
         return None if equal else "exit 0 and a mixture"
-    return "exit 0 and other files"
+    return OTHER_FILES
+
+
+def moved_back_is(want):
+    """Whether all is as it should be, but for a link in the place of the folder that was moved."""
+    if not os.path.islink("work/out/mxfp4_repack") or not os.path.isdir("work/moved"):
+        return False
+    os.remove("work/out/mxfp4_repack")
+    os.rename("work/moved", "work/out/mxfp4_repack")
+    return same("work/out", want)
 
 
 if __name__ == "__main__":
