@@ -8,18 +8,20 @@
 vLLM is the one that this interpreter imports; REVISION names its release to the program. Makes two gpt-oss
 checkpoints of random weights in DIR, packs the first for each backend, default and plain, and starts vLLM's
 own LLM class in processes of their own, the engine inside. Each start gives the experts' state and 6
-prompts of 48 greedy tokens with their log-probabilities: vLLM alone, the default blob, the plain one, vLLM
-alone again. Three groups for each backend, all side by side:
+prompts of 48 greedy tokens with their log-probabilities: vLLM alone, the default blob, the plain one, no blob,
+vLLM alone again. Three groups for each backend, all side by side:
 
   eager     then a reload of the second checkpoint's weights into the running engine;
-  compiled  torch.compile and CUDA graphs, after a start of vLLM alone that fills the compiler's cache:
-            code fresh from the compiler answers otherwise than the same code from the cache;
+  compiled  torch.compile and CUDA graphs, the same reload, after a start of vLLM alone that fills the compiler's
+            cache: code fresh from the compiler answers otherwise than the same code from the cache;
   sleep     eager, level 1 and awake; level 2, awake and reloaded.
 
-Each is compared with vLLM alone doing the same. Where vLLM alone fails with an error, the blob's run fails
-with the same, or reloads all the same: then its experts are compared with those of a start with these
-weights. Where vLLM alone generates NaN, there is nothing to compare with, and a line says so. Prints a
-line for each, exits 1 if one is not equal. Needs a GPU. Where flashinfer is not installed, set
+A start is compared with vLLM alone's. What follows a start (STEPS) is compared with a start of vLLM alone that has the
+weights which are there then: state, tokens, log-probabilities; and no tensor may have moved. What vLLM alone gives in
+the same step is printed beside it, and is no failure. Both checkpoints have attention sinks of zero, since
+the reload of 0.26.0 and 0.27.0 leaves sinks as they are, and after a sleep of level 2 they are zero.
+
+Prints a line for each, exits 1 if one is not equal. Needs a GPU. Where flashinfer is not installed, set
 VLLM_USE_FLASHINFER_SAMPLER=0. For flashinfer's kernels its autotuner must be off, since it chooses by
 time: --arguments '{"enable_flashinfer_autotune": false}'.
 """
@@ -45,11 +47,11 @@ def error_of(error):
 
 
 def state_of(llm):
-    """{entry: value}, as plain values that JSON keeps."""
+    """What a model holds, as plain values that JSON keeps, and where."""
     import expert_state
 
-    (found,) = llm.apply_model(expert_state.state)
-    return {name: repr(value) for name, value in found.items()}
+    (found,), (places,) = llm.apply_model(expert_state.state), llm.apply_model(expert_state.addresses)
+    return {"state": {name: repr(value) for name, value in found.items()}, "places": places}
 
 
 def free_bytes():
@@ -60,23 +62,20 @@ def free_bytes():
 
 def step(llm, what, spec):
     """One thing done with a running engine."""
+    found = {}
     if what == "reload":
         llm.collective_rpc("reload_weights", kwargs={"weights_path": spec["other"]})
-    elif what == "sleep 1":
+    elif what.startswith("sleep"):
         before = free_bytes()
-        llm.sleep(level=1)
-        freed = free_bytes() - before
-        llm.wake_up()
-        return {"freed": freed, "state": state_of(llm), "generated": generated(llm)}
-    elif what == "sleep 2":
-        before = free_bytes()
-        llm.sleep(level=2)
-        freed = free_bytes() - before
-        llm.wake_up(tags=["weights"])
-        llm.collective_rpc("reload_weights")
-        llm.wake_up(tags=["kv_cache"])
-        return {"freed": freed, "state": state_of(llm), "generated": generated(llm)}
-    return {"state": state_of(llm), "generated": generated(llm)}
+        llm.sleep(level=int(what[-1]))
+        found["freed"] = free_bytes() - before
+        if what == "sleep 2":
+            llm.wake_up(tags=["weights"])
+            llm.collective_rpc("reload_weights")
+            llm.wake_up(tags=["kv_cache"])
+        else:
+            llm.wake_up()
+    return {**found, **state_of(llm), "generated": generated(llm)}
 
 
 def run_case(spec):
@@ -86,7 +85,7 @@ def run_case(spec):
 
     lines, begin = engine.messages(), time.perf_counter()
     arguments = {**starts.engine_arguments(ENGINE, spec), "model": spec["model"], "moe_backend": spec["backend"], "enforce_eager": spec["eager"],
-                 "enable_sleep_mode": "sleep 1" in spec["steps"]}
+                 "enable_sleep_mode": spec["sleeps"]}
     if spec["blob"]:
         arguments.update(starts.load_format(spec["blob"]))
     result = {"steps": {}}
@@ -117,21 +116,22 @@ def child(spec, path):
 
 # All of them ------------------------------------------------------------------------------------------
 
-STEPS = {"eager": ["reload"], "compiled": [], "sleep": ["sleep 1", "sleep 2"]}
+STEPS = {"eager": ["reload"], "compiled": ["reload"], "sleep": ["sleep 1", "sleep 2"]}
 OTHER = "vLLM alone with the other weights"
+ALONE = "vLLM alone"
 
 
 def cases(backend, how):
-    """(name, blob) of each start; vLLM alone first, with which the others are compared."""
+    """(name, blob) of each start; those of vLLM alone first, with which the others are compared."""
     if how == "compiled":
         yield f"{backend}, {how}, vLLM filling its cache", None
-    yield f"{backend}, {how}, vLLM alone", None
-    if how == "eager":
+    if "reload" in STEPS[how]:
         yield f"{backend}, {how}, {OTHER}", None
+    yield f"{backend}, {how}, {ALONE}", None
     for what, method in BLOBS.items():
         yield f"{backend}, {how}, {what}", method
     yield f"{backend}, {how}, {NO_BLOB}", NO_BLOB
-    yield f"{backend}, {how}, vLLM alone again", None
+    yield f"{backend}, {how}, {ALONE} again", None
 
 
 def environment(work, library):
@@ -150,87 +150,80 @@ def run_group(backend, how, arguments, results):
         if any(word not in name for word in arguments.only):
             continue
         blob = str(arguments.work / f"{backend}-{method}") if method in BLOBS.values() else method
-        other = name.endswith(OTHER)
-        spec = {"backend": backend, "blob": blob, "eager": how != "compiled", "steps": [] if other else STEPS[how],
-                "model": str(arguments.work / ("model-2" if other else "model-1")), "other": str(arguments.work / "model-2"), "arguments": arguments.arguments, "without_kernels": arguments.without_kernels}
+        other, starts_only = name.endswith(OTHER), name.endswith(("cache", OTHER, "again"))
+        spec = {"backend": backend, "blob": blob, "eager": how != "compiled", "sleeps": how == "sleep", "steps": [] if starts_only else STEPS[how],
+                "model": "model", "other": str(arguments.work / "model-2"), "arguments": arguments.arguments, "without_kernels": arguments.without_kernels}
         base = arguments.work / name.replace(", ", "-").replace(" ", "_")
+        # Compiled code is kept under the model's name, which is therefore the same for both models.
+        where = arguments.work / ("in-2" if other else "in-1")
         begin = time.perf_counter()
         with open(f"{base}.log", "w") as log:
             try:
-                ended = subprocess.run([sys.executable, __file__, "--case", json.dumps(spec), "--report", f"{base}.json"], stdout=log,
-                                       stderr=log, timeout=CASE_SECONDS, env=environment(arguments.work, arguments.library)).returncode
+                subprocess.run([sys.executable, __file__, "--case", json.dumps(spec), "--report", f"{base}.json"], stdout=log,
+                               stderr=log, timeout=CASE_SECONDS, cwd=where, env=environment(arguments.work, arguments.library))
                 done[name] = json.loads(pathlib.Path(f"{base}.json").read_text())
             except (OSError, ValueError, subprocess.TimeoutExpired) as error:
                 done[name] = {"steps": {"start": {"error": type(error).__name__, "text": str(error)[-200:]}}}
-        results[name] = summary(name, done, time.perf_counter() - begin)
+        results[name] = summary(name, blob is None, done, time.perf_counter() - begin)
         if "error" in done[name]["steps"]["start"] and not blob:
             return
 
 
-def finite(found):
-    """Whether a step ended and its log-probabilities are numbers."""
-    return "error" not in found and starts.finite(found["generated"])
+def compared(want, found, moved):
+    """("" where equal, or what differs; a word on how much was compared). moved: names of tensors that did."""
+    for which, one in (("the start to compare with", want), ("here", found)):
+        if "error" in one:
+            return f"{which}: {one['error']} {one['text'][-300:]}", f"fails: {one['error']}: {one['text'][-120:]}"
+    if not want["state"] or not starts.finite(want["generated"]):
+        return "no experts were found, or no numbers", ""
+    differing = starts.states_differ(want["state"], found["state"])
+    wrong, largest = starts.tokens_differ(want["generated"], found["generated"])
+    text = (f"{len(want['state'])} entries, {len(differing)} differ; {len(found['places'])} addresses, {len(moved)} changed; "
+            f"{len(want['generated'])} prompts, {wrong} with other tokens, log-probabilities differ by {largest}")
+    good = not differing and not moved and not wrong and largest == 0 and starts.finite(found["generated"])
+    return ("" if good else f"{differing[:3]} {moved[:3]} {text}"), text
 
 
-def compared(own, found):
-    """("" where equal, or what differs; a word on how much was compared)"""
-    if "error" in own or "error" in found:
-        same = own.get("error") is not None and own.get("error") == found.get("error")
-        return "" if same else f"vLLM alone: {own.get('error')} {own.get('text')}; here: {found.get('error')} {found.get('text')}", \
-            f"vLLM alone fails likewise: {own.get('error')}: {own.get('text', '')[:160]}"
-    if not own["state"]:
-        return "no experts were found", ""
-    differing = starts.states_differ(own["state"], found["state"])
-    wrong, largest = starts.tokens_differ(own["generated"], found["generated"])
-    text = (f"{len(own['state'])} entries, {len(differing)} differ; {len(own['generated'])} prompts, {wrong} with other tokens, "
-            f"log-probabilities differ by {largest}")
-    return (f"{differing[:3]} {text}" if differing or wrong or largest else ""), text
-
-
-def compared_with_start(done, name, what, found):
-    """As compared(), for a step in which vLLM alone fails; experts only, since vLLM loads the rest."""
-    start = name.rpartition(", ")[0] + ", " + (OTHER if what == "reload" else "vLLM alone")
-    own = done.get(start, {"steps": {}})["steps"].get("start", {"error": "was not run"})
-    if "error" in own:
-        return f"{start}: {own['error']}", ""
-    differing = starts.states_differ(own["state"], found["state"])
-    text = f"vLLM alone fails; {len(own['state'])} entries, {len(differing)} other than after a start"
-    return (f"{differing[:3]} {text}" if differing else ""), text
-
-
-def summary(name, done, seconds):
-    """Prints and returns the result of a start, beside that of vLLM alone."""
-    result, own = done[name], done.get(name.rpartition(", ")[0] + ", vLLM alone")
-    taken = sum(": taken from " in line or ": made from " in line for line in result.get("lines", ()))
-    proven = sum("own conversion equals" in line for line in result.get("lines", ()))
-    kept = {"seconds": seconds, "taken": taken, "proven": proven, "steps": {}}
-    for what, found in result["steps"].items():
-        against = done[name.rpartition(", ")[0] + ", vLLM alone"]["steps"].get(what) if own else None
+def summary(name, alone, done, seconds):
+    """Prints and returns the result of a start and what followed."""
+    group, steps, lines = name.rpartition(", ")[0], done[name]["steps"], done[name].get("lines", ())
+    taken = sum(": taken from " in line or ": made from " in line for line in lines)
+    proven = sum("own conversion equals" in line for line in lines)
+    again = [line for line in lines if "loaded again in place" in line]
+    kept = {"seconds": seconds, "taken": taken, "proven": proven, "again": again, "steps": {}}
+    judged = not name.endswith(("cache", OTHER, ALONE))
+    for what, found in steps.items():
+        start = f"{group}, {OTHER if what == 'reload' else ALONE}"
+        want = done.get(start, {"steps": {"start": {"error": "was not run", "text": start}}})["steps"]["start"]
+        before = steps["start"].get("places", {})
+        moved = [] if what == "start" or "error" in found else [key for key in before if before[key] != found["places"].get(key)]
+        wrong, text = compared(want, found, moved)
         label = name if what == "start" else f"{name}, {what}"
-        if result is own or against is None or name.endswith(OTHER):
-            word = f"error {found['error']} {found['text'][-160:]}" if "error" in found else "finite" if finite(found) else "NaN"
-            report(f"{label}: {word}", finite(found) or what != "start", word)
-            kept["steps"][what] = {k: v for k, v in found.items() if k in ("error", "text", "freed")}
-            continue
-        if "error" not in against and not finite(against):
-            print(f"--   {label}: vLLM alone generates NaN, nothing to compare with", flush=True)
-            continue
-        if "error" in against and "error" not in found:
-            wrong, text = compared_with_start(done, name, what, found)
+        if judged and (what == "start" or not alone):
+            report(f"{label}: {taken} taken, {proven} proven; {text}", not wrong, wrong)
+            if what in ("reload", "sleep 2"):
+                report(f"{label}: every layer in place", len(again) == 1 and f" {taken + proven} layers loaded again in place" in again[0], lines[-3:])
+        elif what == "start":
+            report(label, "error" not in found and starts.finite(found["generated"]), text or wrong)
         else:
-            wrong, text = compared(against, found)
-        report(f"{label}: {taken} taken, {proven} proven; {text}", not wrong, wrong)
-        kept["steps"][what] = {"wrong": wrong, "text": text, "freed": (found.get("freed"), against.get("freed"))}
-    if "blob" in name and taken + proven == 0:
-        report(f"{name}: layers from the source", False, result.get("lines"))
+            print(f"     {label}: {text or wrong}", flush=True)
+        kept["steps"][what] = {"wrong": wrong, "text": text, "moved": moved, **{key: found[key] for key in ("freed", "error") if key in found}}
+    if not alone and taken + proven == 0:
+        report(f"{name}: layers from the source", False, lines)
     return kept
 
 
 def prepare(arguments):
-    """Two checkpoints and the blobs of the first."""
+    """Two checkpoints, each as `model` in a directory of its own, and the blobs of the first."""
     arguments.work.mkdir(parents=True, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        list(pool.map(lambda seed: starts.make_checkpoint(arguments.work / f"model-{seed}", arguments, seed), (1, 2)))
+        models = list(pool.map(lambda seed: starts.make_checkpoint(arguments.work / f"model-{seed}", arguments, seed), (1, 2)))
+    for model in models:
+        starts.zero(model, ".sinks")
+        link = arguments.work / model.name.replace("model", "in") / "model"
+        link.parent.mkdir(exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(model)
     for backend in arguments.backends:
         for method in BLOBS.values():
             starts.make_blob(arguments.work / f"{backend}-{method}", arguments.work / "model-1", arguments, "--arch", arguments.arch,

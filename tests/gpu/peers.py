@@ -25,7 +25,7 @@ Each way runs in a process of its own, one at a time, in another order each roun
 variables of the process and a first load pays for pinned memory, rings and threads. The process makes the CUDA
 context, then loads --loads times; GPU memory is given back before each load. Prints the medians of the first loads
 and of the later ones in GB/s with the lowest and highest, and their share of a copy of 1 GiB from pinned memory in
-the same process: what the bus gives.
+the same process: what the bus gives. A line for each process comes as it ends.
 
 --cold loads once with defaults, the files dropped from the page cache before, and adds past the page cache:
 
@@ -306,6 +306,7 @@ def measure(arguments):
                 del ways[name], found[name]
             else:
                 found[name].append(said)
+                print(f"     {number}, {name}: {', '.join(f'{rate:.2f}' for rate in said['rates'])} of {said['limit']:.2f}", flush=True)
     return found
 
 

@@ -44,6 +44,22 @@ def make_checkpoint(directory, arguments, seed=1, more=()):
     return directory
 
 
+def zero(model, ending):
+    """Writes zeros into a checkpoint's tensors whose names end so, unless they are there."""
+    import json
+
+    for path in sorted(model.glob("*.safetensors")):
+        with open(path, "r+b") as file:
+            length = int.from_bytes(file.read(8), "little")
+            for name, tensor in json.loads(file.read(length)).items():
+                if name.endswith(ending):
+                    begin, end = (8 + length + offset for offset in tensor["data_offsets"])
+                    file.seek(begin)
+                    if any(file.read(end - begin)):
+                        file.seek(begin)
+                        file.write(bytes(end - begin))
+
+
 def make_blob(directory, source, arguments, *flags):
     """The program's, unless it is there."""
     if not directory.exists():
