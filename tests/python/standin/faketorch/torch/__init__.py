@@ -23,15 +23,15 @@ class dtype:
         return "torch." + self.name
 
 
-uint8, int16, int32, int64 = (dtype(*t) for t in (
-    ("uint8", "u1"), ("int16", "i2"), ("int32", "i4"), ("int64", "i8")))
+uint8, int8, int16, int32, int64 = (dtype(*t) for t in (
+    ("uint8", "u1"), ("int8", "i1"), ("int16", "i2"), ("int32", "i4"), ("int64", "i8")))
 float16, float32, bfloat16 = (dtype(*t) for t in (
     ("float16", "f2"), ("float32", "f4"), ("bfloat16", "u2")))
 float8_e4m3fn, float8_e8m0fnu, float4_e2m1fn_x2 = (
     dtype(name, "u1") for name in ("float8_e4m3fn", "float8_e8m0fnu", "float4_e2m1fn_x2"))
 bool = dtype("bool", "?")
 
-_OF_NUMPY = {t.numpy_type: t for t in (uint8, int16, int32, int64, float16, float32, bool)}
+_OF_NUMPY = {t.numpy_type: t for t in (uint8, int8, int16, int32, int64, float16, float32, bool)}
 _default_devices = []
 
 
