@@ -17,9 +17,10 @@ import sys
 import time
 
 import engine
+import mismatches
 import row
 from processes import forked
-from row import checkpoint, is_error, packed, program, proven, replaced, report, same_state, sealed, taken
+from row import checkpoint, is_error, packed, program, proven, report, same_state, taken
 
 CHECKS = ("tokens", "environment", "rest", "reload", "ranks", "check", "mismatches", "load")
 PROMPTS = (3, 9, 17, 33, 50, 64)  # lengths
@@ -166,48 +167,21 @@ def check_check():
     report(f"mxfp4-repack-check: {ran.stdout.splitlines()[-1] if ran.stdout else ran.stderr[-300:]}", ran.returncode == 0, ran.stdout[-600:])
 
 
-def mismatches():
+def misfits():
     """(what differs, blob, more arguments of the engine)"""
     right, elsewhere = blob("cpu-zstd"), ("--platform", "cuda", "--arch", "sm90", "--moe-backend", "marlin")
-
-    def other(name, *flags):
-        if not os.path.exists(name):
-            program("convert", "model", "-o", name, "-q", "--revision", row.REVISION, *flags)
-        return os.path.abspath(name)
-
-    def edit(old, new):
-        return sealed(right, lambda text: text.replace(old, new))
-
-    yield "platform and backend", other("m-cuda", *elsewhere), {}
-    yield "platform in the manifest", edit('"platform": "cpu"', '"platform": "xpu"'), {}
-    yield "kind of processor", edit('"arch": "x86_64', '"arch": "aarch64'), {}
-    yield "family in the manifest", edit('"family": "gpt_oss"', '"family": "generic"'), {}
-    yield "loaded layout", blob("m-loaded", "--emit", "loaded"), {}
-    yield "tensor parallel size", blob("m-tp2", "--tp-size", "2"), {}
-    yield "checkpoint with more layers", blob("m-deep", source=checkpoint("deep", "--layers", "4")), {}
-    yield "number of experts", blob("m-experts", source=checkpoint("few", "--experts", "4")), {}
-    yield "hidden size", blob("m-hidden", source=checkpoint("wide", "--hidden", "384")), {}
-    yield "files of the checkpoint", right, {"model": row.grown(checkpoint("other", seed=3))}
-    yield "a layer's file is shorter", replaced(right, lambda path: os.truncate(sorted(path.glob("layer-*"))[1], 5000)), {}
-    yield "a byte in a frame", replaced(right, row.flip), {}
-    yield "no blob", os.path.abspath("nothing"), {}
+    if not os.path.exists("m-cuda"):
+        program("convert", "model", "-o", "m-cuda", "-q", "--revision", row.REVISION, *elsewhere)
+    yield from mismatches.misfits(blob, right)
+    yield "platform and backend", os.path.abspath("m-cuda"), {}
+    yield "platform in the manifest", mismatches.edited(right, '"platform": "cpu"', '"platform": "xpu"'), {}
+    yield "kind of processor", mismatches.edited(right, '"arch": "x86_64', '"arch": "aarch64'), {}
 
 
 def check_mismatches():
-    own = {}
-    for what, directory, arguments in mismatches():
-        key = json.dumps(arguments)
-        if key not in own:
-            own[key] = forked(served, arguments)
-        result = forked(served, {**packed(directory), **arguments})
-        if is_error(result):
-            report(f"mismatch, {what}: {result[1]}: {result[2][-150:]}", result[1] in ("BlobRefused", "BlobError") and "mxfp4-repack" in result[2], result)
-            continue
-        reasons = [line for line in result["lines"] if "vLLM converts" in line]
-        differing, kept = engine.differing(own[key]["state"], result["state"]), result["bytes"] - own[key]["bytes"]
-        report(f"mismatch, {what}: {reasons[-1].split('converts it: ')[-1][:150] if reasons else 'no reason'}",
-               not taken(result) and reasons and not differing and kept <= 1 << 16 and result["answers"] == own[key]["answers"],
-               (kept, differing[:3], result["lines"]))
+    def unlike(result, own):
+        return engine.differing(own["state"], result["state"]) + ["answers"] * (result["answers"] != own["answers"])
+    mismatches.check(misfits(), served, unlike)
 
 
 # Figures --------------------------------------------------------------------------------------------
