@@ -3,10 +3,13 @@
 
     cells.py PROGRAM            prints the table
     cells.py PROGRAM --write    puts it into VLLM.md; --check: exits 1 unless it is there
+    cells.py --store DATE FILE...    keeps what tests/python/engine/cell_row.py found in testdata/engines/cells.json
 
 cells.json: a cell is a model, a GPU, the flags of the recipe in this program's words, and a source with its own date, or the one on which it
 was read. A model is what of its config.json a decision depends on. The program answers each cell by `explain`, without weights; whether the
-plug-in reaches what it answers is asked of the plug-in's own tables. Needs only Python.
+plug-in reaches what it answers is asked of the plug-in's own tables. What the release's own code made of the cell, in small, is
+testdata/engines/cells.json: {"release", "date", "cells": [{model, gpu, flags, ranks, entries, differ, tensors, missing, layers, blob, made}]}, where
+layers of all ranks are counted, "refusal" is the program's and "engine" what stopped vLLM. Needs only Python.
 """
 import json
 import os
@@ -16,6 +19,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGE = os.path.join(ROOT, "scripts", "python", "VLLM.md")
+EXECUTED = os.path.join(ROOT, "testdata", "engines", "cells.json")
 BEGIN, END = "<!-- cells: `tests/engines/cells.py` makes this table -->\n", "<!-- end of cells -->\n"
 sys.path.insert(0, os.path.join(ROOT, "scripts", "python"))
 
@@ -42,7 +46,47 @@ def reached(answer):
     return "made or from a blob" if method in FAMILIES else f"vLLM converts ({method})"
 
 
+def key_of(cell):
+    return cell["model"], cell["gpu"], *cell["flags"]
+
+
+def executed():
+    """{key of a cell: what was found}, and the line about all of them."""
+    with open(EXECUTED, encoding="utf-8") as file:
+        stored = json.load(file)
+    found = {key_of(cell): cell for cell in stored["cells"]}
+    right = sum(outcome(cell)[1] for cell in found.values())
+    return found, (f"Executed on {stored['date']} by the code of {stored['release']} on a CPU, each model in its own sizes with two layers of few experts, as the "
+                   f"deployment's first and last rank: {right} of {len(found)} cells right.")
+
+
+def outcome(cell):
+    """The words of the table, and whether all is right."""
+    if "engine" in cell:
+        return f"vLLM stops: {cell['engine']}", "refusal" in cell
+    differ = cell["differ"] + cell["missing"]
+    same = f"{cell['entries']} entries, {cell['tensors']} tensors: {f'{differ} differ' if differ else 'equal'}"
+    if "refusal" in cell:
+        return f"{cell['entries']} entries equal; vLLM converts {cell['layers']} of {cell['layers']} layers", not differ and not cell["blob"] + cell["made"]
+    return (f"{same}; layers from the blob {cell['blob']} of {cell['layers']}, made {cell['made']} of {cell['layers']}",
+            not differ and cell["blob"] == cell["made"] == cell["layers"])
+
+
+def store(date, paths):
+    with open(os.path.join(ROOT, "tests", "engines", "cells.json"), encoding="utf-8") as file:
+        data = json.load(file)
+    found = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            found |= {key_of(cell): cell for cell in json.load(file)}
+    lines = ",\n".join(json.dumps(found[key_of(cell)]) for cell in data["cells"] if key_of(cell) in found)
+    with open(EXECUTED, "w", encoding="utf-8") as file:
+        file.write(f'{{"release": "{data["release"]}", "date": "{date}", "cells": [\n{lines}\n]}}\n')
+    return 0
+
+
 def rows(program):
+    found, _ = executed()
     with open(os.path.join(ROOT, "tests", "engines", "cells.json"), encoding="utf-8") as file:
         data = json.load(file)
     with tempfile.TemporaryDirectory() as folder:
@@ -54,19 +98,21 @@ def rows(program):
             source = data["sources"][cell["source"]]
             words = " ".join(cell["flags"]).replace("--env=", "").replace("--", "") or "-"
             yield (cell["model"], cell["gpu"], words, answer.get("backend") or "-", answer.get("layout") or "-", reached(answer),
-                   f"{cell['source']}, {source['date']}"), source["where"]
+                   outcome(found[key_of(cell)])[0] if key_of(cell) in found else "not executed", f"{cell['source']}, {source['date']}"), source["where"]
 
 
 def table(program):
     made = list(rows(program))
-    lines = ["| model | GPU | recipe | backend | layout | plug-in | source |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    lines = ["| model | GPU | recipe | backend | layout | plug-in | executed | source |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     lines += [f"| {' | '.join(row)} |" for row, _ in made]
     places = dict.fromkeys((row[-1].split(", ")[0], where) for row, where in made)
-    lines += ["", "Sources: " + "; ".join(f"{name}: {where}" for name, where in places) + "."]
+    lines += ["", executed()[1], "", "Sources: " + "; ".join(f"{name}: {where}" for name, where in places) + "."]
     return "\n".join(lines) + "\n"
 
 
 def main():
+    if sys.argv[1] == "--store":
+        return store(sys.argv[2], sys.argv[3:])
     made = table(sys.argv[1])
     if sys.argv[2:] not in (["--write"], ["--check"]):
         return sys.stdout.write(made) and 0

@@ -77,7 +77,7 @@ def prepare(torch, scene):
     copy = torch.Tensor.copy_
 
     def copy_bytes(self, source, *rest):  # a GPU copies them as they lie; the CPU has no copy of this type
-        if self.dtype == source.dtype == torch.int4:
+        if self.dtype == getattr(source, "dtype", None) == torch.int4:
             return copy(self.view(torch.uint8), source.view(torch.uint8), *rest).view(torch.int4)
         return copy(self, source, *rest)
     torch.Tensor.copy_ = copy_bytes

@@ -44,12 +44,12 @@ def humming_pin(site):
     return kept[0] if kept else None
 
 
-def start(site, arch):
-    """Prepares this process for the release in `site` on a machine of `arch`."""
+def start(site, arch, faked=None):
+    """Prepares this process for the release in `site` on a machine of `arch`, with packages of which only the presence is played."""
     rocm = arch.startswith("gfx")
     world.PLATFORM_CLASSES["host"] = f"host_platform.{'Rocm' if rocm else 'Cuda'}OnHost"
     pin = None if rocm else humming_pin(site)
-    scene = world.start(site, "host", arch, real=("triton_kernels", "humming") if pin else ("triton_kernels",), faked=("aiter",) if rocm else ())
+    scene = world.start(site, "host", arch, real=("triton_kernels", "humming") if pin else ("triton_kernels",), faked=("aiter",) * rocm if faked is None else faked)
     if pin:
         import humming_kernels
         humming_kernels.install(pin, str(CACHE), scene)
