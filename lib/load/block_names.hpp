@@ -1,4 +1,4 @@
-// Names of the block of a layer that holds the experts, in checkpoints and in the engine: one table.
+// Names of the block of a layer that holds the experts, in checkpoints and in the engine.
 // Source: vLLM 0.33.0, the prefixes and hf_to_vllm_mapper of each model's file; for the block that
 // the engine calls otherwise, 0.21.0 to 0.33.0.
 #pragma once
