@@ -97,7 +97,7 @@ void report_unpacked(const UnpackOptions& options, const RestoreResult& restored
                           pace(restored.bytes, restored.bytes, seconds)));
   const fs::path rank = rank_directory(manifests.front().rank);
   const fs::path first =
-      options.as_published || rank.empty() ? options.output : options.output / rank;
+      options.as_published || rank == "." ? options.output : options.output / rank;
   console.say_next(fmt::format("mxfp4-repack inspect {}", shell_word(first.string())));
 }
 

@@ -29,6 +29,7 @@ grep -qx 'hint: --output=packed; ./=packed is a path of that name' stderr || { c
 misused '--output: -odd: looks like a flag$' unpack blob -o -odd
 misused '--html: -odd: looks like a flag$' inspect blob --html -odd
 expect_exit 0 "$BIN" unpack blob -o ./-odd
+grep -qx 'next: mxfp4-repack inspect ./-odd' stdout || { cat stdout >&2; fail 'another name than the one that was given'; }
 expect_exit 0 eval "$BIN $(sed -n 's/^next: mxfp4-repack //p' stdout)"
 misused --libs explain --arch sm90 --libs ''
 grep -qx 'hint: --libs none means no package' stderr || fail 'no hint how to say none'
