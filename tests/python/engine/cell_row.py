@@ -147,26 +147,33 @@ def judge(cell, found, result):
 
 def preload(config):
     """Imports what every child needs, and lets vLLM set its loggers."""
-    cell_models.write("preload", cell_models.reduced(config, 4))
+    cell_models.write("preload", config)
     engine.config_of(model="preload")
     import vllm.model_executor.model_loader  # noqa: F401
 
 
-def on(machine, site, wanted):
-    """The cells of one machine, in a process that has started as it."""
-    cell_world.start(str(site), machine)
+def wanted():
+    """{machine: its cells}"""
     with open(ROOT / "tests/engines/cells.json", encoding="utf-8") as file:
         data = json.load(file)
-    preload(data["models"]["gpt-oss-20b"])
+    words, found = os.environ.get("MXFP4_CELLS", "").split(), {}
+    for cell in (Cell(entry, data["models"][entry["model"]]) for entry in data["cells"]):
+        if all(word in cell.name for word in words):
+            found.setdefault(cell_world.start_of(cell.entry["gpu"]), []).append(cell)
+    return found
+
+
+def on(machine, site):
+    """The cells of one machine, in a process that has started as it."""
+    cell_world.start(str(site), machine)
+    cells = wanted()[machine]
+    preload(cells[0].config)
     results, known, out = [], {}, os.environ.get("MXFP4_CELLS_OUT")
-    for entry in data["cells"]:
-        cell = Cell(entry, data["models"][entry["model"]])
-        if cell_world.start_of(entry["gpu"]) != machine or not all(word in cell.name for word in wanted):
-            continue
-        cell_world.play(entry["gpu"], cell.environment)
+    for cell in cells:
+        cell_world.play(cell.entry["gpu"], cell.environment)
         found = known.get(cell.question) or known.setdefault(cell.question, check(cell))
         found = {**found, "said": {**found["said"], **cell.answer(cell.whole)}}
-        results.append(summed(entry, found))
+        results.append(summed(cell.entry, found))
         judge(cell, found, results[-1])
         if out:
             pathlib.Path(f"{out}.{machine}").write_text(json.dumps(results))
@@ -179,10 +186,9 @@ def main():
         return 0
     row.REVISION = row.revision_of(site)
     if "MXFP4_CELLS_MACHINE" in os.environ:
-        return on(os.environ["MXFP4_CELLS_MACHINE"], site, os.environ.get("MXFP4_CELLS", "").split())
+        return on(os.environ["MXFP4_CELLS_MACHINE"], site)
     print(f"== {row.REVISION}, cells", flush=True)
-    machines = dict.fromkeys(map(cell_world.start_of, cell_world.ARCHES))
-    codes = [subprocess.run([sys.executable, __file__, *sys.argv[1:]], env={**os.environ, "MXFP4_CELLS_MACHINE": machine}).returncode for machine in machines]
+    codes = [subprocess.run([sys.executable, __file__, *sys.argv[1:]], env={**os.environ, "MXFP4_CELLS_MACHINE": machine}).returncode for machine in wanted()]
     return int(any(codes))
 
 
