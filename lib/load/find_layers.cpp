@@ -251,6 +251,21 @@ void set_aside(Collected& found, const std::vector<NamedTensor>& tensors, const 
   if (config != nullptr && config->quantization) check_alike(found.tables, row, *config);
 }
 
+// Layers whose experts the config leaves out of its quantization. The engine makes plain weights
+// for them and stops at the tensors of MXFP4, for which it has no parameters.
+std::vector<int64_t> left_out(const Collected& found, const Quantization& quantization) {
+  std::vector<int64_t> layers;
+  for (const LayerTable& table : found.tables) {
+    if (table.draft()) continue;
+    const bool unnamed = quantization.named_only &&
+                         find_rule(quantization, table.module(), table.linear()) == nullptr;
+    if (unnamed || is_excluded(quantization, table.layer(), table.module(), table.linear()))
+      layers.push_back(table.layer());
+  }
+  std::ranges::sort(layers);
+  return layers;
+}
+
 // The activation key of the rule that the experts fall under.
 std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRow& row,
                           const ModelConfig* config) {
@@ -346,6 +361,15 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   model.flat_scales = std::ranges::any_of(found.tables, &LayerTable::flat_scales);
   model.rest = std::move(found.rest);
   model.warnings = std::move(found.warnings);
+  const bool quantized = config != nullptr && config->quantization.has_value();
+  if (const auto layers =
+          quantized ? left_out(found, *config->quantization) : std::vector<int64_t>{};
+      !layers.empty()) {
+    model.warnings.push_back(fmt::format(
+        "{}: the quantization leaves out the experts of layer{} {}, whose tensors are MXFP4: the "
+        "engine stops when it reads them",
+        config->file, layers.size() == 1 ? "" : "s", number_ranges(layers)));
+  }
   if (config != nullptr && !options.experts_only) {
     const LayerCheck check{row, tensors, model.rest, options.partial};
     check_layers(*config, check, model.layers, model.warnings);
