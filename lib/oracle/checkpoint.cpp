@@ -123,6 +123,13 @@ const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
                     rules.name))
         .reference_type("AttributeError");
   }
+  if (known.quantization->unsaid_static && rules.loader.asks_static_form) {
+    throw Error::unsupported(
+        fmt::format("{} reads static activations of Quark only where they say qscheme per_tensor "
+                    "and symmetric true",
+                    rules.name))
+        .reference_type("RuntimeError");
+  }
   for (const CallerRow& row : rules.callers) {
     if (row.holds(known)) return &row;
   }

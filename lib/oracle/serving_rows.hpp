@@ -191,6 +191,9 @@ struct LoaderRules {
   // A tensor's specification in a Quark config may be a list of one (quantization/quark/quark.py,
   // _unwrap_single_quant_config).
   bool reads_single_lists = false;
+  // Static activations of Quark have to say that they are symmetric, with one scale for a tensor
+  // (quantization/quark/quark.py, _is_w_ocp_mx_a_x).
+  bool asks_static_form = false;
 };
 
 }  // namespace mxfp4

@@ -106,6 +106,16 @@ def other_words_of_configs():
             done = run("explain", "listed", "--arch", "gfx950", "--revision", release)
             assert done.returncode == code, (release, group, done.stderr)
             assert code == 0 or "does not read a Quark specification that is a list of one" in done.stderr, done.stderr
+    # Executed: 0.30.0 and 0.33.0 ask what static activations have; older releases do not.
+    whole = {"dtype": "fp8_e4m3", "is_dynamic": False, "qscheme": "per_tensor", "symmetric": True}
+    for left in (None, "qscheme", "symmetric"):
+        config = quark()
+        config["global_quant_config"]["input_tensors"] = {**whole, **({left: None} if left else {})}
+        save("static", qwen3(config, 1, 4, 256, 128), plain)
+        for release, asks in (("0.33.0", True), ("0.30.0", True), ("0.29.0", False)):
+            done = run("explain", "static", "--arch", "gfx950", "--revision", release)
+            refused_by_form = "static activations of Quark only where they say" in done.stderr
+            assert refused_by_form == bool(left and asks) and done.returncode == (4 if refused_by_form else 0), (release, left, done.stderr)
     listed["global_quant_config"]["weight"] *= 2
     refused("global_quant_config.weight: .* expected an object", save("listed", qwen3(listed, 1, 4, 256, 128), plain))
 
