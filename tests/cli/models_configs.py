@@ -113,7 +113,7 @@ def other_words_of_configs():
         config["global_quant_config"]["input_tensors"] = {**whole, **({left: None} if left else {})}
         save("static", qwen3(config, 1, 4, 256, 128), plain)
         for release, asks in (("0.33.0", True), ("0.30.0", True), ("0.29.0", False)):
-            done = run("explain", "static", "--arch", "gfx950", "--revision", release)
+            done = run("explain", "--model-config", "static/config.json", "--arch", "gfx950", "--revision", release)
             refused_by_form = "static activations of Quark only where they say" in done.stderr
             assert refused_by_form == bool(left and asks) and done.returncode == (4 if refused_by_form else 0), (release, left, done.stderr)
     listed["global_quant_config"]["weight"] *= 2
