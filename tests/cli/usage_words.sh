@@ -76,7 +76,6 @@ list: unknown value 'env'|did you mean variables\?$|list env
 list: unknown value 'releases'|did you mean revisions\?$|list releases
 list: unknown value 'libs'|did you mean libraries\?$|list libs
 completion: unknown value '/usr/bin/zsh'|did you mean zsh\?$|completion /usr/bin/zsh
-'H100': has no effect with list machines|mxfp4-repack list machines shows all of them$|list machines H100
 --arch: unknown machine 'native'|on the serving machine, mxfp4-repack-probe > facts.json; then --target facts.json$|explain --arch native
 --arch: unknown machine 'Auto'|on the serving machine, mxfp4-repack-probe > facts.json; then --target facts.json$|explain --arch Auto
 --arch: unknown machine 'cuda'|the GPU is what counts: --arch sm90|explain --arch cuda

@@ -12,7 +12,7 @@
 
 namespace mxfp4::test {
 
-inline Manifest sample_manifest(std::vector<int64_t> layers = {0, 1}) {
+inline Manifest sample_manifest(const std::vector<int64_t>& layers = {0, 1}) {
   Manifest manifest;
   manifest.tool_version = "1.0";
   manifest.revision = "some-revision";
