@@ -1,6 +1,7 @@
 # explain, inspect, convert --dry-run and convert agree: the same exit code and words, the same sizes,
 # and the command that explain proposes succeeds. tests/property has the whole grid; here are the cases
 # in which the commands once differed, and some of every kind.
+slow && skip 'what other scripts run, slowly'
 mkdir bin
 ln -s "$BIN" bin/mxfp4-repack
 PATH=$PWD/bin:$PATH
