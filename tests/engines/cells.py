@@ -68,7 +68,8 @@ def outcome(cell):
     differ = cell["differ"] + cell["missing"]
     same = f"{cell['entries']} entries, {cell['tensors']} tensors: {f'{differ} differ' if differ else 'equal'}"
     if "refusal" in cell:
-        return f"{cell['entries']} entries equal; vLLM converts {cell['layers']} of {cell['layers']} layers", not differ and not cell["blob"] + cell["made"]
+        others = cell["blob"] + cell["made"]
+        return f"{same}; vLLM converts {cell['layers'] - others} of {cell['layers']} layers", not differ and not others
     return (f"{same}; layers from the blob {cell['blob']} of {cell['layers']}, made {cell['made']} of {cell['layers']}",
             not differ and cell["blob"] == cell["made"] == cell["layers"])
 

@@ -1,6 +1,6 @@
 """Small checkpoints of the models in tests/engines/cells.json, for cell_row.py: their own sizes, few experts, two layers of experts, random bytes.
 
-What a decision depends on stays as it is. What only the rest of the model needs is said by MORE.
+What a decision depends on stays as it is. What only the rest of the model needs is added from MODELS.
 """
 import copy
 import json
