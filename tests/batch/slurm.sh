@@ -15,7 +15,7 @@ expect_exit 0 "$BIN" convert model -o want "${flags[@]}"
 
 # The first runs of tasks 1 and 2 stop in the middle of their shard: before a shard's second layer file
 # has its name. Which call of the system that is, a shard converted with one thread tells.
-expect_exit 0 env LD_PRELOAD="$FAULTS" ASAN_OPTIONS=verify_asan_link_order=0 FAULT_LOG="$PWD/calls" \
+expect_exit 0 preloaded FAULT_LOG="$PWD/calls" \
   "$BIN" convert model -o one "${flags[@]}" --shard 1/4 --threads 1
 middle=$(grep -nE '^(rename|exchange) .*layer-[0-9]+\.safetensors' calls | sed -n '2s/:.*//p')
 [ -n "$middle" ] || { cat calls >&2; fail 'no second layer file'; }
@@ -123,7 +123,7 @@ expect_one_error 'a shard of another plan'
 ! grep -q 'are job' stdout || fail 'jobs were queued'
 
 # A task that fails for good ends the finalize job too; the logs say why: other flags began its shard.
-expect_exit 137 env LD_PRELOAD="$FAULTS" ASAN_OPTIONS=verify_asan_link_order=0 FAULT_KILL_AT="$middle" \
+expect_exit 137 preloaded FAULT_KILL_AT="$middle" \
   "$BIN" convert broken -o half --arch sm90 --backend MARLIN --level 3 --shard 3/4 --threads 1
 [ -s half/.mxfp4_repack.shard-003-of-004.progress ] || fail 'it was killed too early'
 expect_exit 1 "$submit" --wait 4 -- broken -o half "${flags[@]}"

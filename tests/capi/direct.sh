@@ -9,8 +9,7 @@ cp plain/layer-00000.safetensors expected
 
 direct() { "$DIRECT_TEST" "$1" "$1"/layer-00000.safetensors*; }
 refusing() { # WHEN COMMAND...
-  env LD_PRELOAD="$FAULTS" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" \
-    "FAULT_NO_DIRECT=$1" "${@:2}"
+  preloaded FAULT_NO_DIRECT="$1" "${@:2}"
 }
 for blob in plain zstd level9; do
   here=$(direct $blob)

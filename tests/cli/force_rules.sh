@@ -212,7 +212,7 @@ if [ "$(id -u)" != 0 ] || ! unshare --mount true 2>/dev/null; then echo 'no moun
 mkdir volume second point small
 cp -r unpacked volume/input
 cp -r old volume/result
-export -f fail expect_exit expect_one_error clean keep output_of
+export -f fail expect_exit expect_one_error clean keep output_of preloaded can_preload
 model=$model unshare --mount bash -eu <<'MOUNTS'
 mount --bind volume second
 expect_exit 5 "$BIN" convert volume/input -o second/input --arch sm90 --force
@@ -220,9 +220,8 @@ expect_one_error 'second/input: holds the input volume/input/layer-0000[01].safe
 expect_exit 5 "$BIN" unpack volume/result -o second/result --force
 expect_one_error 'second/result: holds the input volume/result$'
 # FUSE and NFS give the second one another device number.
-other=(env "LD_PRELOAD=$FAULTS" "ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "FAULT_DEVICE=$PWD/second")
-if "${other[@]}" "$BIN" --version >/dev/null 2>&1; then
-  expect_exit 5 "${other[@]}" "$BIN" unpack volume/result -o "$PWD/second/result" --force
+if can_preload; then
+  expect_exit 5 preloaded FAULT_DEVICE="$PWD/second" "$BIN" unpack volume/result -o "$PWD/second/result" --force
   expect_one_error 'second/result: holds the input volume/result$'
 fi
 diff -r old volume/result

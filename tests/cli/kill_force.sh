@@ -16,9 +16,7 @@ cd work
 "$BIN" unpack $root/blob3 -o $root/loaded3 -q
 printf 'mine\n' >beside
 
-# preloaded VARIABLE=VALUE... COMMAND...: only the command is preloaded: env would lack the sanitizer's names.
-preloaded() { env LD_PRELOAD=$FAULTS ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 "$@"; }
-preloaded "$BIN" --version >/dev/null 2>&1 || skip 'nothing can be preloaded into this build'
+need_preloading
 
 # Whether DIRECTORY is whole: bytes of $1 or $2, except for a journal and for the empty temporary with
 # which a run checks whether OUT holds its input.

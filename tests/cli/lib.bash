@@ -61,11 +61,19 @@ sanitized() { grep -q '__[at]san_init' "$BIN"; }
 # Whether something takes time and memory of its own: a sanitizer, or an emulator.
 slow() { sanitized || foreign; }
 
-# played_pages BYTES COMMAND...: runs it on a system whose pages have so many bytes.
-played_pages() {
-  env LD_PRELOAD="$FAULTS" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" \
-    FAULT_PAGE_BYTES="$1" "${@:2}"
+# preloaded VARIABLE=VALUE... COMMAND...: runs it with the library whose calls fail (faults.cpp), or with $PRELOAD.
+# Only the command gets the library: env would lack a sanitizer's names.
+preloaded() {
+  env LD_PRELOAD="${PRELOAD:-$FAULTS}" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "$@"
 }
+
+# Whether this build runs so. ThreadSanitizer's runtime maps memory before a preloaded library's own functions
+# can be found.
+can_preload() { preloaded "$BIN" --version >/dev/null 2>&1; }
+need_preloading() { can_preload || skip 'nothing can be preloaded into this build'; }
+
+# played_pages BYTES COMMAND...: runs it on a system whose pages have so many bytes.
+played_pages() { preloaded FAULT_PAGE_BYTES="$1" "${@:2}"; }
 
 # The system's Python, which has Debian's numpy and h5py. Modules beside the scripts are found.
 python=/usr/bin/python3

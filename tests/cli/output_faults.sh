@@ -2,8 +2,7 @@
 # do everything: the old result or the new one is there, whole, and nothing outside OUT is touched.
 model=$TESTDATA/containers/safetensors
 flags=(--arch sm80 --backend MARLIN)
-preloaded() { env LD_PRELOAD=$FAULTS ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 "$@"; }
-preloaded "$BIN" --version >/dev/null 2>&1 || skip 'nothing can be preloaded into this build'
+need_preloading
 # at CALL:N:WHAT PATH COMMAND...: runs it; its exit code is in $got, and ./hit is there if that call came.
 at() {
   local rule=$1 path=$2

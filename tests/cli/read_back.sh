@@ -4,8 +4,7 @@
 model=$TESTDATA/ingest/gptoss_hf
 convert=("$BIN" convert "$model" -o out --backend MARLIN --arch sm80 --tp-size 2 --include-rest -j 1)
 unpack=("$BIN" unpack whole -o out -j 1)
-export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
-preloaded() { env LD_PRELOAD="$FAULTS" FAULT_PATH="$PWD/out" "$@"; }
+export FAULT_PATH=$PWD/out
 # positions CALL COMMAND...: some of the calls that the command makes, by number; without $FLIPS 5.
 positions() {
   local count

@@ -152,15 +152,17 @@ expect_exit 0 "${convert[@]}" -o out --compress none --resume
 diff -r want out
 
 # Behind a line that a kill tore, the lines of the next run count.
-unfinished
-printf torn >>out/.mxfp4_repack.progress
-expect_exit 5 env LD_PRELOAD="$FAULTS" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" \
-  FAULT_AT=rename:3:ENOSPC FAULT_PATH=out/ "${convert[@]}" -o out --compress none --threads 1 --resume
-finished=$(grep -o '"file":"layer-[0-9]*' out/.mxfp4_repack.progress | sort -u | wc -l)
-expect_exit 3 "$BIN" inspect out
-expect_one_error "out: unfinished: $finished of 8 layer files are complete\$"
-expect_exit 0 "${convert[@]}" -o out --compress none --resume
-diff -r want out
+if can_preload; then
+  unfinished
+  printf torn >>out/.mxfp4_repack.progress
+  expect_exit 5 preloaded FAULT_AT=rename:3:ENOSPC FAULT_PATH=out/ \
+    "${convert[@]}" -o out --compress none --threads 1 --resume
+  finished=$(grep -o '"file":"layer-[0-9]*' out/.mxfp4_repack.progress | sort -u | wc -l)
+  expect_exit 3 "$BIN" inspect out
+  expect_one_error "out: unfinished: $finished of 8 layer files are complete\$"
+  expect_exit 0 "${convert[@]}" -o out --compress none --resume
+  diff -r want out
+fi
 
 # Other flags, or a source that changed, are refused, each flag with both values; nothing is lost.
 unfinished
