@@ -10,31 +10,30 @@ namespace {
 
 struct BlockRow {
   std::string_view model_type;  // its beginning; a longer one lies before a shorter one
-  BlockNames names;
+  std::string_view checkpoint;
   std::string_view before = "model.";  // of "layers" in a checkpoint
+  std::string_view engine = checkpoint;
 };
-
-constexpr std::string_view kSparse = "block_sparse_moe";
 
 constexpr std::array kBlocks = {
-    BlockRow{"kimi_k3", {kSparse, kSparse}, "language_model.model."},
-    BlockRow{"kimi_linear", {kSparse, kSparse}},
-    BlockRow{"minimax_m2", {kSparse, "mlp"}},
-    BlockRow{"minimax", {kSparse, kSparse}},
-    BlockRow{"mixtral", {kSparse, kSparse}},
-    BlockRow{"phimoe", {kSparse, kSparse}},
-    BlockRow{"granitemoe", {kSparse, kSparse}},
-    BlockRow{"llama4", {"feed_forward", "feed_forward"}},
-    BlockRow{"jamba", {"feed_forward", "feed_forward"}},
-    BlockRow{"lfm2_moe", {"feed_forward", "feed_forward"}},
-    BlockRow{"muse_spark", {"feed_forward", "feed_forward"}},
-    BlockRow{"deepseek_v4", {"ffn", "ffn"}},
-    BlockRow{"gemma4", {"moe", "moe"}},
-    BlockRow{"inkling", {"mlp", "mlp"}, "model.llm."},
-    BlockRow{"step3", {"moe", "moe"}},
-    BlockRow{"step5", {"moe", "moe"}},
+    BlockRow{"kimi_k3", "block_sparse_moe", "language_model.model."},
+    BlockRow{"kimi_linear", "block_sparse_moe"},
+    BlockRow{.model_type = "minimax_m2", .checkpoint = "block_sparse_moe", .engine = "mlp"},
+    BlockRow{"minimax", "block_sparse_moe"},
+    BlockRow{"mixtral", "block_sparse_moe"},
+    BlockRow{"phimoe", "block_sparse_moe"},
+    BlockRow{"granitemoe", "block_sparse_moe"},
+    BlockRow{"llama4", "feed_forward"},
+    BlockRow{"jamba", "feed_forward"},
+    BlockRow{"lfm2_moe", "feed_forward"},
+    BlockRow{"muse_spark", "feed_forward"},
+    BlockRow{"deepseek_v4", "ffn"},
+    BlockRow{"gemma4", "moe"},
+    BlockRow{"inkling", "mlp", "model.llm."},
+    BlockRow{"step3", "moe"},
+    BlockRow{"step5", "moe"},
 };
-constexpr BlockRow kOther = {"", {"mlp", "mlp"}};
+constexpr BlockRow kOther = {"", "mlp"};
 
 const BlockRow& row_of_model(std::string_view model_type) {
   const auto* row = std::ranges::find_if(
@@ -44,13 +43,16 @@ const BlockRow& row_of_model(std::string_view model_type) {
 
 }  // namespace
 
-BlockNames block_names(std::string_view model_type) { return row_of_model(model_type).names; }
+BlockNames block_names(std::string_view model_type) {
+  const BlockRow& row = row_of_model(model_type);
+  return {row.checkpoint, row.engine};
+}
 
 std::string experts_path(const StyleRow& row, std::string_view model_type, int64_t layer) {
   if (row.style == Style::kGptOssOriginal) return fmt::format("block.{}.mlp", layer);
   if (row.style == Style::kDeepseekV4) return fmt::format("layers.{}.ffn.experts", layer);
   const BlockRow& block = row_of_model(model_type);
-  return fmt::format("{}layers.{}.{}.experts", block.before, layer, block.names.checkpoint);
+  return fmt::format("{}layers.{}.{}.experts", block.before, layer, block.checkpoint);
 }
 
 std::string draft_experts_path(int64_t stage) { return fmt::format("mtp.{}.ffn.experts", stage); }
