@@ -39,19 +39,6 @@ constexpr std::array kQuarkInputs = {
     QuarkInput{"fp6_e2m3", true, "fp6"},
 };
 
-// Empty when static activations have one scale for a tensor. What is not said passes here, and is a
-// matter of the release: from 0.30 on the engine asks for both.
-std::string static_refusal(const Json& input, const std::string& where) {
-  std::vector<WantedMember> wanted;
-  if (!member_of(input, "qscheme").is_null()) wanted.push_back({"qscheme", "per_tensor"});
-  if (!member_of(input, "symmetric").is_null()) wanted.push_back({"symmetric", true});
-  return first_refused(where, input, wanted);
-}
-
-bool leaves_static_unsaid(const Json& input) {
-  return member_of(input, "qscheme").is_null() || member_of(input, "symmetric").is_null();
-}
-
 // The rule for the modules that match `pattern`; `config` is their object.
 ModuleQuantization quark_rule(const Json& config, std::string pattern, const std::string& where) {
   ModuleQuantization rule;
@@ -79,10 +66,9 @@ ModuleQuantization quark_rule(const Json& config, std::string pattern, const std
       if (dynamic != legal.dynamic) {
         rule.refusal = refused_value(where, "input_tensors.is_dynamic", dynamic,
                                      fmt::format("{} for {}", legal.dynamic, legal.dtype));
-      } else if (!legal.dynamic) {
-        rule.refusal = static_refusal(input, where + ".input_tensors");
-        rule.unsaid_static = leaves_static_unsaid(input);
       }
+      rule.other_static = !legal.dynamic && !(member_of(input, "qscheme") == "per_tensor" &&
+                                              member_of(input, "symmetric") == true);
       return rule;
     }
   }
@@ -111,14 +97,13 @@ void read_quark(const QuantizationJson& text, Quantization& method) {
       method.rules.push_back(quark_rule(
           config, pattern, fmt::format("{}.layer_quant_config.{}", text.where, shown(pattern))));
       method.single_lists = method.single_lists || has_single_list(config);
-      method.unsaid_static = method.unsaid_static || method.rules.back().unsaid_static;
     }
   }
   const Json& global = required_object(root, text.where, "global_quant_config");
   method.rules.push_back(quark_rule(global, "*", text.where + ".global_quant_config"));
   method.single_lists = method.single_lists || has_single_list(global);
-  method.unsaid_static = method.unsaid_static || method.rules.back().unsaid_static;
   method.activation = method.rules.back().activation;
+  method.other_static = method.rules.back().other_static;
 }
 
 }  // namespace mxfp4

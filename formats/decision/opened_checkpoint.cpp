@@ -153,6 +153,7 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
     // The rule for the experts may differ from the one that holds for the rest of the model.
     if (checkpoint.config->quantization) {
       checkpoint.config->quantization->activation = checkpoint.model.activation;
+      checkpoint.config->quantization->other_static = checkpoint.model.other_static;
     }
     apply_caller(checkpoint.model, find_caller(rules, *checkpoint.config), options.family);
   }

@@ -27,7 +27,7 @@ struct ModuleQuantization {
   std::string scheme{};
   // Quark: the weights are MXFP4. With a refusal the engine stops at such a layer.
   bool mxfp4_weights = false;
-  bool unsaid_static = false;  // as Quantization::unsaid_static
+  bool other_static = false;  // as Quantization::other_static
 };
 
 // The routed experts that a config leaves out of its quantization.
@@ -51,9 +51,9 @@ struct Quantization {
   std::string format{};  // compressed-tensors: "mxfp4-pack-quantized", ...; empty: not said
   // Quark: some specification of a tensor is a list of one, which not every release reads.
   bool single_lists = false;
-  // Quark: static activations of MXFP4 weights that do not say both that they have one scale for a
-  // tensor and that it is symmetric, which newer releases ask.
-  bool unsaid_static = false;
+  // Quark: static activations of the experts do not say both that they have one scale for a tensor
+  // and that it is symmetric, which newer releases ask.
+  bool other_static = false;
   // The key that makes an FP8 model's routed experts MXFP4: Ling's or MiMo-V2.6's; empty:
   // none does.
   std::string routed_experts{};

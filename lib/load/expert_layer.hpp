@@ -114,6 +114,7 @@ struct ModelLayers {
   bool flat_scales = false;  // stacked scales have two dimensions, experts and rows in one
   // The activation key of the checkpoint's own config, as Quantization::activation.
   std::string activation;
+  bool other_static = false;             // as Quantization::other_static, of any layer
   std::byte scale_fill{0};               // padding of scales; 1 for Quark
   DType bias_dtype = DType::kBF16;       // in the loaded layout
   std::optional<LoadedOrigin> origin{};  // of an input in the loaded layout that says so

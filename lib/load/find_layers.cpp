@@ -251,9 +251,10 @@ void set_aside(Collected& found, const std::vector<NamedTensor>& tensors, const 
   if (config != nullptr && config->quantization) check_alike(found.tables, row, *config);
 }
 
-// Layers whose experts the config leaves out of its quantization. The engine makes plain weights
-// for them and stops at the tensors of MXFP4, for which it has no parameters.
-std::vector<int64_t> left_out(const Collected& found, const Quantization& quantization) {
+// Warns of layers whose experts the config leaves out of its quantization. The engine makes plain
+// weights for them and stops at the tensors of MXFP4, for which it has no parameters.
+void warn_of_left_out(Collected& found, const ModelConfig& config) {
+  const Quantization& quantization = *config.quantization;
   std::vector<int64_t> layers;
   for (const LayerTable& table : found.tables) {
     if (table.draft()) continue;
@@ -262,8 +263,12 @@ std::vector<int64_t> left_out(const Collected& found, const Quantization& quanti
     if (unnamed || is_excluded(quantization, table.layer(), table.module(), table.linear()))
       layers.push_back(table.layer());
   }
+  if (layers.empty()) return;
   std::ranges::sort(layers);
-  return layers;
+  found.warnings.push_back(fmt::format(
+      "{}: the quantization leaves out the experts of layer{} {}, whose tensors are MXFP4: the "
+      "engine stops when it reads them",
+      config.file, layers.size() == 1 ? "" : "s", number_ranges(layers)));
 }
 
 // The activation key of the rule that the experts fall under.
@@ -281,6 +286,14 @@ std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRo
     return rule->activation;
   }
   return quantization.activation;
+}
+
+// Whether a layer's experts have static activations of another form than newer releases ask.
+bool has_other_static(const Collected& found, const Quantization& quantization) {
+  return std::ranges::any_of(found.tables, [&](const LayerTable& table) {
+    const ModuleQuantization* rule = find_rule(quantization, table.module(), table.linear());
+    return rule != nullptr ? rule->other_static : quantization.other_static;
+  });
 }
 
 std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
@@ -360,16 +373,11 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   model.num_experts = model.layers.front().dims.num_experts;
   model.flat_scales = std::ranges::any_of(found.tables, &LayerTable::flat_scales);
   model.rest = std::move(found.rest);
-  model.warnings = std::move(found.warnings);
-  const bool quantized = config != nullptr && config->quantization.has_value();
-  if (const auto layers =
-          quantized ? left_out(found, *config->quantization) : std::vector<int64_t>{};
-      !layers.empty()) {
-    model.warnings.push_back(fmt::format(
-        "{}: the quantization leaves out the experts of layer{} {}, whose tensors are MXFP4: the "
-        "engine stops when it reads them",
-        config->file, layers.size() == 1 ? "" : "s", number_ranges(layers)));
+  if (config != nullptr && config->quantization) {
+    warn_of_left_out(found, *config);
+    model.other_static = has_other_static(found, *config->quantization);
   }
+  model.warnings = std::move(found.warnings);
   if (config != nullptr && !options.experts_only) {
     const LayerCheck check{row, tensors, model.rest, options.partial};
     check_layers(*config, check, model.layers, model.warnings);

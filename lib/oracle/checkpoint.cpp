@@ -123,7 +123,10 @@ const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
                     rules.name))
         .reference_type("AttributeError");
   }
-  if (known.quantization->unsaid_static && rules.loader.asks_static_form) {
+  // A blob's manifest names the activation of the experts, and its config may say the form of other
+  // modules.
+  if (known.quantization->other_static && rules.loader.asks_static_form &&
+      known.quantization->activation == "fp8_per_tensor_static") {
     throw Error::unsupported(
         fmt::format("{} reads static activations of Quark only where they say qscheme per_tensor "
                     "and symmetric true",

@@ -108,14 +108,21 @@ def other_words_of_configs():
             assert code == 0 or "does not read a Quark specification that is a list of one" in done.stderr, done.stderr
     # Executed: 0.30.0 and 0.33.0 ask what static activations have; older releases do not.
     whole = {"dtype": "fp8_e4m3", "is_dynamic": False, "qscheme": "per_tensor", "symmetric": True}
-    for left in (None, "qscheme", "symmetric"):
+    for left in ({}, {"qscheme": None}, {"symmetric": None}, {"symmetric": False}, {"qscheme": "per_channel"}):
         config = quark()
-        config["global_quant_config"]["input_tensors"] = {**whole, **({left: None} if left else {})}
+        config["global_quant_config"]["input_tensors"] = {**whole, **left}
         save("static", qwen3(config, 1, 4, 256, 128), plain)
         for release, asks in (("0.33.0", True), ("0.30.0", True), ("0.29.0", False)):
             done = run("explain", "--model-config", "static/config.json", "--arch", "gfx950", "--revision", release)
             refused_by_form = "static activations of Quark only where they say" in done.stderr
             assert refused_by_form == bool(left and asks) and done.returncode == (4 if refused_by_form else 0), (release, left, done.stderr)
+    # What holds for the rest of the model is not asked of the experts.
+    config = quark()
+    config["layer_quant_config"] = {"*mlp.experts*": dict(config["global_quant_config"])}
+    config["global_quant_config"] = {**config["global_quant_config"], "input_tensors": {**whole, "symmetric": None}}
+    save("static", qwen3(config, 1, 4, 256, 128), plain)
+    done = run("explain", "static", "--arch", "gfx950", "--revision", "0.33.0")
+    assert done.returncode == 0, done.stderr
     listed["global_quant_config"]["weight"] *= 2
     refused("global_quant_config.weight: .* expected an object", save("listed", qwen3(listed, 1, 4, 256, 128), plain))
 
