@@ -288,6 +288,8 @@ def main():
         engine.world.Scene.current.set("sm90", engine.world.Scene.current.libs, {})
     if wanted("mega"):
         kinds.check_mega()
+    if "mega_load" in only:
+        kinds.check_mega_load()
     if wanted("ranks"):
         check_ranks("TP 2", 2, {}, "--tp-size", "2")
         check_ranks("EP 2", 2, {"enable_expert_parallel": True}, "--tp-size", "2", "--enable-expert-parallel")
