@@ -118,10 +118,11 @@ std::vector<Places> all_places(const Directory& out) {
 // Whether OUT can change names with a directory beside it. The kernel is asked, before any work: a
 // directory cannot take the name of one that is not empty, and an answer other than that tells why
 // it could not take any name (a mount point, a directory of an image's lower layer, the owner of a
-// sticky parent). Then two new folders change names.
+// sticky parent). Then two new folders change names. The current directory keeps its name.
 bool can_be_exchanged(const Directory& out, const Places& places, const Directory& fresh) {
   const std::optional<FileState> here = out.state(".");
-  if (!here || identity_of(".") == here->identity) return false;
+  const auto current = identity_of(".");
+  if (!here || !current || *current == here->identity) return false;
   const std::string one = fmt::format("{}1", kStagingPrefix);
   const std::string two = fmt::format("{}2", kStagingPrefix);
   const int in = places.holder.descriptor();

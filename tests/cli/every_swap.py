@@ -23,6 +23,7 @@ SWAPS = {
     "out_other": "mv out moved; mkdir out; echo mine > out/thesis",
     "out_file": "mv out moved; echo mine > out",
     "new_link": 'for d in .out.*-new out/.mxfp4_repack-new; do [ -d "$d" ] && mv "$d" moved && ln -s "$VICTIM" "$d"; done',
+    "new_file": 'for d in .out.*-new out/.mxfp4_repack-new; do [ -d "$d" ] && mv "$d" moved && ln -s "$VICTIM/secret" "$d"; done',
     "old_link": 'for d in .out.*-old out/.mxfp4_repack-old; do [ -d "$d" ] && mv "$d" moved && ln -s "$VICTIM" "$d"; done',
     "folder_link": 'for d in out/mxfp4_repack out/*rank*; do [ -d "$d" ] && mv "$d" moved && ln -s "$VICTIM" "$d"; done',
     "layer_link": 'for f in out/layer-* out/model-*; do [ -f "$f" ] && mv "$f" moved && ln -s "$VICTIM/secret" "$f"; done',
@@ -112,8 +113,9 @@ def judge(case):
 
 
 def run_swapped(scenario, call, at, swap, hit):
-    return run(scenario.command, FAULT_AT=f"{call}:{at}:run", FAULT_PATH=os.getcwd(), FAULT_HIT=hit,
-               FAULT_RUN=f"exec 2>/dev/null; {SWAPS[swap]}", MODEL=MODEL, VICTIM=os.path.abspath("victim"))
+    return run(scenario.command, scenario.place, FAULT_AT=f"{call}:{at}:run", FAULT_PATH=os.getcwd(), FAULT_HIT=hit,
+               FAULT_RUN=f"exec 2>/dev/null; cd \"$WORK\"; {SWAPS[swap]}", WORK=os.path.abspath("work"), MODEL=MODEL,
+               VICTIM=os.path.abspath("victim"))
 
 
 def judge_left(scenario, done, swap):
@@ -165,7 +167,7 @@ def judge_success(scenario, done, swap):
         # Replaced before it was looked at: the result is the other model's, as a whole.
         os.rename("work", "first")
         start(next(name for name in SCENARIOS if SCENARIOS[name] is scenario))
-        again = run(scenario.command)
+        again = run(scenario.command, scenario.place)
         equal = again.returncode == 0 and same("first/out", "work/out")
         shutil.rmtree("first")
         return None if equal else "exit 0 and a mixture"
