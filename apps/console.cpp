@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -75,12 +77,6 @@ bool wants_color(const std::string& asked, int descriptor) {
     return text != nullptr && (value.empty() ? *text != '\0' : text == value);
   };
   return is_terminal(descriptor) && !is_set("NO_COLOR", "") && !is_set("TERM", "dumb");
-}
-
-double seconds_between_lines() {
-  const char* text = std::getenv(kSecondsVariable);
-  const double seconds = text == nullptr ? 0 : std::strtod(text, nullptr);
-  return seconds > 0 ? seconds : 60;
 }
 
 // "1:05", "2:00:00"
@@ -232,6 +228,20 @@ void Progress::draw() {
   }
   tell(fmt::format("\r\033[K{}{}", bar, text));
   std::fflush(stderr);
+}
+
+double seconds_between_lines() {
+  const char* given = std::getenv(kSecondsVariable);
+  const std::string_view text = given == nullptr ? "" : given;
+  if (text.empty()) return 60;
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error == std::errc{} && end == text.data() + text.size() && std::isfinite(seconds) &&
+      seconds > 0) {
+    return seconds;
+  }
+  throw Error::usage(
+      fmt::format("{}: expected seconds, more than 0, found {}", kSecondsVariable, text));
 }
 
 GlobalOptions output_options(const std::vector<std::string>& words) {

@@ -99,6 +99,10 @@ class Progress {
   std::optional<double> taken_;  // seconds, once finished
 };
 
+// Between two lines of progress if stderr is not a terminal. Throws Error::usage if the environment
+// says something else than a number above 0.
+[[nodiscard]] double seconds_between_lines();
+
 // What `words` say about --json and --color, even if they cannot be parsed otherwise.
 [[nodiscard]] GlobalOptions output_options(const std::vector<std::string>& words);
 

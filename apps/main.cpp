@@ -270,6 +270,7 @@ int run(int argc, char** argv) {
     failure.set_console(console.emplace(line.global));
     for (const std::string& misspelt : mxfp4::misspelt_variables(environ)) console->warn(misspelt);
     choose_instruction_set();
+    (void)mxfp4::seconds_between_lines();  // a wrong number is an error before the work
     choose_threads(line, *console);
     const int code = line.run(*console);
     mxfp4::check_truncation();

@@ -118,6 +118,11 @@ MXFP4_REPACK_PROGRESS_SECONDS=0.000001 expect_exit 0 "$BIN" verify out
 line='mxfp4-repack: [0-9]+ %  [0-9.]+ [KMG]?i?B of [0-9.]+ [KMG]?i?B  [0-9.]+ [KMG]?i?B/s  ETA [0-9]+:[0-9]{2}'
 grep -qxE "$line" stderr || fail "no line of progress: $(cat stderr)"
 ! grep -q "$escape" stderr || fail 'a bar in a log'
+for wrong in 0 -1 1s ten inf nan ' 1' 0x10; do
+  MXFP4_REPACK_PROGRESS_SECONDS=$wrong expect_exit 2 "$BIN" verify out
+  expect_one_error "MXFP4_REPACK_PROGRESS_SECONDS: expected seconds, more than 0, found $wrong\$"
+done
+MXFP4_REPACK_PROGRESS_SECONDS='' expect_exit 0 "$BIN" verify out
 for flag in '--progress never' -q; do
   # shellcheck disable=SC2086
   MXFP4_REPACK_PROGRESS_SECONDS=0.000001 expect_exit 0 "$BIN" verify out $flag
