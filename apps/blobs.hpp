@@ -2,7 +2,7 @@
 #pragma once
 
 #include <filesystem>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "apps/console.hpp"
@@ -10,9 +10,9 @@
 
 namespace mxfp4 {
 
-// What to do about layer files that are missing or damaged.
-inline constexpr std::string_view kMendBlob =
-    "convert again, with the same flags and --resume --check; or fetch those files again";
+// What to do about files of the blob at `path` that are missing or damaged. convert resumes no
+// directory that holds what it did not write, as a folder or a link in a layer file's place.
+[[nodiscard]] std::string mend_blob(const std::filesystem::path& path);
 
 // Warns if ranks of the blob at `path` are missing. `manifests`: of the ranks that are there.
 void warn_of_missing_ranks(const std::filesystem::path& path,

@@ -103,7 +103,8 @@ void open_ranks(const fs::path& path, ReadFrom from, std::vector<fs::path>& rank
 }
 
 // What to do about differences. `source` is null without --against.
-std::string next_after_differences(const std::vector<Manifest>& manifests, Source* source) {
+std::string next_after_differences(const fs::path& blob, const std::vector<Manifest>& manifests,
+                                   Source* source) {
   const std::string& made_from = manifests.front().source.fingerprint;
   if (source != nullptr && !made_from.empty() && fingerprint_of(*source) != made_from) {
     return fmt::format(
@@ -111,7 +112,7 @@ std::string next_after_differences(const std::vector<Manifest>& manifests, Sourc
         "mxfp4-repack inspect shows",
         made_from);
   }
-  return std::string(kMendBlob);
+  return mend_blob(blob);
 }
 
 // `next`: what to do, if it is known already.
@@ -148,7 +149,9 @@ int report(const VerifyOptions& options, const fs::path& model,
     for (const std::string& finding : findings) console.result(visible(finding) + "\n");
     console.result(fmt::format("{}: {}\n", visible(options.blob.string()),
                                console.bad(count_of(findings.size(), "difference"))));
-    if (next.empty() && layers > 0) next = next_after_differences(manifests, source);
+    if (next.empty() && layers > 0) {
+      next = next_after_differences(options.blob, manifests, source);
+    }
     if (!next.empty()) console.say_next(next);
   }
   return findings.empty() ? kOk : kDifference;
