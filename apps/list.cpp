@@ -96,6 +96,12 @@ std::vector<Engine> engines_asked(const ListOptions& options) {
   return one ? std::vector{*one} : std::vector{Engine::kVllm, Engine::kSglang};
 }
 
+// By its name, or by what else --revision takes for it: "0.33", "v0.33.0", "0.33.0+cu129".
+bool takes_release(NameFilter& filter, const Release& release) {
+  const bool meant = find_release(filter.name()) == &release;
+  return filter.takes({release.name, meant ? filter.name() : release.version});
+}
+
 // The table as text: one block for each revision, newest first, one engine behind the other.
 std::string revisions_text(const Console& console, const ListOptions& options, NameFilter& filter) {
   std::string out;
@@ -103,7 +109,7 @@ std::string revisions_text(const Console& console, const ListOptions& options, N
     const auto& releases = releases_of(engine);
     for (auto at = releases.rbegin(); at != releases.rend(); ++at) {
       const Release& release = **at;
-      if (!filter.takes({release.name, release.version})) continue;
+      if (!takes_release(filter, release)) continue;
       const std::string name = fmt::format(
           "{}{}", release.name, release.name == default_revision().name ? " (default)" : "");
       out += fmt::format("{}{}  {}\n", out.empty() ? "" : "\n", console.bold(name), release.date);
@@ -212,7 +218,7 @@ Json revisions_json(const ListOptions& options, NameFilter& filter) {
   Json json = Json::array();
   for (const Engine engine : engines_asked(options)) {
     for (const Release* release : releases_of(engine)) {
-      if (!filter.takes({release->name, release->version})) continue;
+      if (!takes_release(filter, *release)) continue;
       Json row = {{"revision", release->name},
                   {"engine", engine_name(engine)},
                   {"default", release->name == default_revision().name},

@@ -13,6 +13,8 @@ class NameFilter {
   // An empty name takes every row.
   explicit NameFilter(std::string name) : name_(std::move(name)) {}
 
+  [[nodiscard]] const std::string& name() const { return name_; }
+
   // Whether the row with these names is shown: one of them is the name, in large or small letters,
   // or lies in the family of that name ("flashinfer/trtllm" in "flashinfer"). Remembers the row.
   [[nodiscard]] bool takes(const std::vector<std::string_view>& names);

@@ -71,6 +71,9 @@ libraries triton_kernels triton_kernels
 machines h200 sm90
 machines sm100 sm100
 revisions 0.33.0 vllm-0.33.0
+revisions 0.33 vllm-0.33.0
+revisions v0.33.0+cu129 vllm-0.33.0
+revisions 0.5.23 sglang-0.5.23
 revisions sglang-0.5.23 sglang-0.5.23
 styles quark quark
 variables vllm_use_deep_gemm VLLM_USE_DEEP_GEMM
