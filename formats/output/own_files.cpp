@@ -175,8 +175,11 @@ class Records {
     }
   }
   void add_rest(const fs::path& blob, const std::vector<ManifestFile>& rest) {
+    // Without "..", which leads lexically_normal() to append to "out/": GCC 12's operator/= crashes
+    // if it finds no memory for that.
+    const fs::path model = blob.parent_path();
     for (const ManifestFile& file : rest) {
-      files_.emplace((blob / ".." / file.name).lexically_normal(),
+      files_.emplace((model / file.name).lexically_normal(),
                      Recorded{file.size, file.xxh3_128, {}});
       rest_.insert(file.name);
     }
