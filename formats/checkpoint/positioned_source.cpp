@@ -77,6 +77,13 @@ void PositionedSource::read(size_t index, int64_t offset, MutableBytes out) {
   in_context(tensor.file, [&] { place.file->read(place.offset + offset, out); });
 }
 
+void PositionedSource::check_unchanged() const {
+  for (const FileStatus& then : files_) {
+    in_file(then.path.string(),
+            [&] { require_same(then, describe_file(start_.way_to(then.path))); });
+  }
+}
+
 PositionedSource::Place PositionedSource::place_of(size_t index) const {
   OpenedFile& opened = *file_of_[index];
   const int64_t offset = *tensors_[index].file_offset;
@@ -84,7 +91,7 @@ PositionedSource::Place PositionedSource::place_of(size_t index) const {
   const std::scoped_lock lock(opened.mutex);
   if (!opened.file) {
     in_file(opened.status.path.string(), [&] {
-      PositionedFile file(opened.status.path);
+      PositionedFile file(start_.way_to(opened.status.path));
       if (file.size() != opened.status.size) {
         throw Error::input(fmt::format("changed while it was read: {} bytes, {} when it was opened",
                                        file.size(), opened.status.size));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "formats/os/positioned_file.hpp"
+#include "formats/os/starting_directory.hpp"
 #include "formats/source/source.hpp"
 
 namespace mxfp4 {
@@ -39,6 +40,7 @@ class PositionedSource final : public Source {
   [[nodiscard]] std::optional<std::string> config_json() const override { return config_; }
   [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
   [[nodiscard]] std::vector<std::string> warnings() const override { return warnings_; }
+  void check_unchanged() const override;
 
   // Opens the tensor's file if that was not done before: a file of which nothing is asked takes no
   // descriptor. Thread-safe. Throws Error::input naming the file, also if its size is another
@@ -48,6 +50,7 @@ class PositionedSource final : public Source {
  private:
   struct OpenedFile;
 
+  StartingDirectory start_;  // files are opened and looked at later
   std::vector<SourceTensor> tensors_;
   std::vector<OpenedFile*> file_of_;                           // by tensor
   std::map<std::string, std::unique_ptr<OpenedFile>> opened_;  // by path

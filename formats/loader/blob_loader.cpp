@@ -121,7 +121,8 @@ const BlobLoader::Layer& BlobLoader::opened(size_t layer) const {
 }
 
 BlobLoader::Layer BlobLoader::open_layer(const ManifestLayer& stated) const {
-  Layer layer{.path = directory_ / stated.file, .file = PositionedFile(directory_ / stated.file)};
+  const std::filesystem::path path = directory_ / stated.file;
+  Layer layer{.path = path, .file = PositionedFile(start_.way_to(path))};
   const PositionedFile& file = layer.file;
   if (file.size() != stated.size) {
     throw InputFault(Fault::kSize,

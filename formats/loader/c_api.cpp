@@ -78,7 +78,8 @@ mxfp4_repack_status mxfp4_repack_open_with(const char* directory,
                                            mxfp4_repack_blob** blob) {
   if (blob != nullptr) *blob = nullptr;
   return mxfp4::guarded([&] {
-    mxfp4::require(blob != nullptr && directory != nullptr, "open: a null pointer");
+    mxfp4::require(blob != nullptr, "open: a null pointer");
+    mxfp4::require_path(directory, "open: a null pointer");
     mxfp4_repack_open_options known{};
     mxfp4::take(options, known);
     *blob = new mxfp4_repack_blob{
@@ -90,8 +91,8 @@ mxfp4_repack_status mxfp4_repack_open_checkpoint(const char* checkpoint, const c
                                                  mxfp4_repack_blob** blob) {
   if (blob != nullptr) *blob = nullptr;
   return mxfp4::guarded([&] {
-    mxfp4::require(blob != nullptr && checkpoint != nullptr && conversion != nullptr,
-                   "open_checkpoint: a null pointer");
+    mxfp4::require(blob != nullptr && conversion != nullptr, "open_checkpoint: a null pointer");
+    mxfp4::require_path(checkpoint, "open_checkpoint: a null pointer");
     *blob =
         new mxfp4_repack_blob{std::make_unique<mxfp4::CheckpointLoader>(checkpoint, conversion)};
   });
@@ -100,7 +101,8 @@ mxfp4_repack_status mxfp4_repack_open_checkpoint(const char* checkpoint, const c
 mxfp4_repack_status mxfp4_repack_open_safetensors(const char* file, mxfp4_repack_blob** blob) {
   if (blob != nullptr) *blob = nullptr;
   return mxfp4::guarded([&] {
-    mxfp4::require(blob != nullptr && file != nullptr, "open_safetensors: a null pointer");
+    mxfp4::require(blob != nullptr, "open_safetensors: a null pointer");
+    mxfp4::require_path(file, "open_safetensors: a null pointer");
     *blob = new mxfp4_repack_blob{std::make_unique<mxfp4::StoredLoader>(file)};
   });
 }

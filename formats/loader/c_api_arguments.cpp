@@ -18,6 +18,11 @@ void require(bool holds, const char* what) {
   if (!holds) throw Error::usage(what);
 }
 
+void require_path(const char* path, const char* what) {
+  require(path != nullptr, what);
+  require(path[0] != '\0', "the path is empty");
+}
+
 size_t checked_index(int64_t index, size_t count, std::string_view what) {
   if (index < 0 || static_cast<uint64_t>(index) >= count) {
     throw Error::usage(fmt::format("{} {}: there are {}", what, index, count));

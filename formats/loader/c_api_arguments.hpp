@@ -14,6 +14,8 @@
 namespace mxfp4 {
 
 void require(bool holds, const char* what);
+// An empty path would be the current directory, and mostly is a variable without a value.
+void require_path(const char* path, const char* what);
 
 // `index`, checked to be below `count`.
 [[nodiscard]] size_t checked_index(int64_t index, size_t count, std::string_view what);

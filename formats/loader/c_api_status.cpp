@@ -17,19 +17,38 @@
 namespace mxfp4 {
 namespace {
 
-// The size is fixed because storing an error's text must not fail. A longer text loses its end.
+// The size is fixed because storing an error's text must not fail. A longer text loses its middle:
+// a path may fill it, and the cause is the end.
 thread_local std::array<char, 2048> last_error{};
 thread_local mxfp4_repack_fault last_fault = MXFP4_REPACK_FAULT_NONE;
 
+constexpr std::string_view kLeftOut = " ... ";
+
+// Whether `text` may be cut before byte `at`: not in the middle of a character.
+bool begins_character(std::string_view text, size_t at) {
+  return at >= text.size() || (static_cast<uint8_t>(text[at]) & 0xC0U) != 0x80U;
+}
+
 // `text` is one line of UTF-8.
 void tell_line(std::string_view text) noexcept {
-  size_t size = std::min(text.size(), last_error.size() - 1);
-  // Not in the middle of a character.
-  while (size < text.size() && size > 0 && (static_cast<uint8_t>(text[size]) & 0xC0U) == 0x80U) {
-    --size;
+  char* to = last_error.data();
+  const auto append = [&](std::string_view part) {
+    std::memcpy(to, part.data(), part.size());
+    to += part.size();
+  };
+  if (text.size() < last_error.size()) {
+    append(text);
+  } else {
+    const size_t half = (last_error.size() - 1 - kLeftOut.size()) / 2;
+    size_t first = half;
+    while (first > 0 && !begins_character(text, first)) --first;
+    size_t last = text.size() - half;
+    while (!begins_character(text, last)) ++last;
+    append(text.substr(0, first));
+    append(kLeftOut);
+    append(text.substr(last));
   }
-  std::memcpy(last_error.data(), text.data(), size);
-  last_error[size] = '\0';
+  *to = '\0';
 }
 
 // Paths and names may hold any bytes: they are shown as the program shows them.

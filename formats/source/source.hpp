@@ -99,7 +99,7 @@ class Source {
 
   // Throws Error::input if one of files() no longer has the size and mtime that it had when the
   // source was opened: bytes read since then cannot be trusted.
-  void check_unchanged() const;
+  virtual void check_unchanged() const;
 };
 
 }  // namespace mxfp4

@@ -8,6 +8,7 @@ convert_quietly model -o level9 --backend TRITON --arch sm90 --level 9
 for blob in plain zstd level9; do
   "$LOADER_TEST" $blob plain/layer-00000.safetensors || fail "$blob"
 done
+"$PATHS_TEST" zstd || fail 'paths'
 # Frames of only raw blocks, several an expert; and rows with padding of their own.
 "$python" -c 'import layer_files; layer_files.make_gpt_oss("large", 1, 2, 2880, 2880)'
 for backend in 'MARLIN --arch sm80' 'FLASHINFER_TRTLLM_MXFP4_MXFP8 --arch sm100'; do
