@@ -9,14 +9,31 @@ import threading
 from types import TracebackType
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
 
+from mxfp4_repack.arguments import path_text, whole_number
 from mxfp4_repack.errors import (
     ArgumentError, MismatchError, NotABlobError, NotFoundError, RankError, ReadError, SizeError)
 from mxfp4_repack.layer import Layer
 from mxfp4_repack.native import NativeBlob, NativeLayer
-from mxfp4_repack.tensors import TensorInfo, tensor_info, whole_number
+from mxfp4_repack.tensors import TensorInfo, tensor_info
 
 MANIFEST_NAME = "mxfp4_repack.json"
 BLOB_FOLDER = "mxfp4_repack"  # of a model directory
+
+
+class _StartingDirectory:
+    """Where the process was when a relative path was given, as the library's own."""
+
+    def __init__(self) -> None:
+        try:
+            self._path, self._here = os.getcwd(), os.stat(os.curdir)
+        except FileNotFoundError:  # it was removed
+            self._path = ""
+
+    def way_to(self, path: str) -> str:
+        """`path` itself as long as the process stays where it was: directories above may be closed to it."""
+        if not self._path or os.path.isabs(path) or os.path.samestat(os.stat(os.curdir), self._here):
+            return path
+        return os.path.join(self._path, path)
 
 
 class Blob:
@@ -28,7 +45,7 @@ class Blob:
 
     def __init__(self, root: str, native: NativeBlob, check: str) -> None:
         """`native`: the same directory, open in the library, which checked its manifest."""
-        self.root, self._check = root, check
+        self.root, self._check, self._start = root, check, _StartingDirectory()
         self._native: Optional[NativeBlob] = native
         self.digest: str = hashlib.sha256(native.manifest).hexdigest()
         manifest: Mapping[str, Any] = json.loads(native.manifest)
@@ -81,7 +98,7 @@ class Blob:
         """Raises unless the layer's file is there with the manifest's size."""
         path, want = self.file_of(prefix), self._entries[prefix]["size"]
         try:
-            size = os.stat(path).st_size
+            size = os.stat(self._start.way_to(path)).st_size
         except FileNotFoundError:
             raise NotFoundError(path, "", "missing") from None
         except OSError as error:
@@ -138,19 +155,25 @@ class Blob:
                 layer.check_tensors()
 
 
-def _text_of(path: Any) -> str:
-    """A path as text."""
-    try:
-        text = os.fsdecode(path)
-    except TypeError:
-        raise ArgumentError("", "path", f"{path!r}, expected a path") from None
-    if "\0" in text:
-        raise ArgumentError("", "path", f"{text!r}, a path has no null character")
-    return text
-
-
 def _has_manifest(directory: str) -> bool:
-    return os.path.exists(os.path.join(directory, MANIFEST_NAME))
+    path = os.path.join(directory, MANIFEST_NAME)
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise ReadError(path, "", error.strerror or str(error)) from None
+    return True
+
+
+def _names_in(directory: str) -> List[str]:
+    """Sorted; none where there is no such directory."""
+    try:
+        return sorted(os.listdir(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise ReadError(directory, "", error.strerror or str(error)) from None
 
 
 def find_blobs(path: "os.PathLike[str] | str") -> Dict[Optional[int], str]:
@@ -158,17 +181,14 @@ def find_blobs(path: "os.PathLike[str] | str") -> Dict[Optional[int], str]:
     blobs, or a model directory.
 
     {None: directory} if the blob has one rank, else {rank: directory}. Raises NotABlobError if
-    there is none, RankError if there are rank directories of different sets.
+    there is none, RankError if there are rank directories of different sets, ReadError if that
+    cannot be seen.
     """
-    root = _text_of(path)
+    root = path_text(path)
     for directory in (root, os.path.join(root, BLOB_FOLDER)):
         if _has_manifest(directory):
             return {None: directory}
-        try:
-            names = sorted(os.listdir(directory))
-        except OSError:
-            continue
-        matches = [m for m in (re.fullmatch(r"rank-(\d+)-of-(\d+)", n) for n in names) if m]
+        matches = [m for m in (re.fullmatch(r"rank-(\d+)-of-(\d+)", n) for n in _names_in(directory)) if m]
         if len({m[2] for m in matches}) > 1:
             raise RankError(directory, "", "holds ranks of different sets")
         if matches:
@@ -186,14 +206,14 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
     then neither asked nor filled; Layer.direct says whether that is so, since it needs a file system that
     can. Raises a BlobError of a kind that says why.
     """
-    root = _text_of(path)
+    root = path_text(path)
     if check not in ("none", "sizes", "checksums"):
         raise ArgumentError(root, "check", f"{check!r}, expected none, sizes or checksums")
     if not isinstance(direct, bool):
         raise ArgumentError(root, "direct", f"{direct!r}, expected True or False")
     if rank is not None:
         rank = whole_number(rank, root, "rank")
-    found = find_blobs(path)
+    found = find_blobs(root)
     if None in found:
         directory = found[None]
     elif rank is None:

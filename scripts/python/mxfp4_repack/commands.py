@@ -6,7 +6,8 @@ return its JSON as typed objects.
 
 A keyword is the flag of the same name (man 1 mxfp4-repack; mxfp4_repack.flags has their types): True gives
 the flag alone, a list or a mapping gives it once for each item (layers and libs: once, with commas), None and
-False leave it out. If the program refuses, the call raises CommandError.
+False leave it out. If the program refuses, the call raises CommandError; an argument that no program could be
+given is an ArgumentError, and a program that cannot be run a DependencyError.
 """
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from typing import (
     get_type_hints)
 
 from mxfp4_repack import flags as known
-from mxfp4_repack.errors import ArgumentError, CommandError
+from mxfp4_repack.arguments import path_text, word
+from mxfp4_repack.errors import ArgumentError, CommandError, DependencyError
 from mxfp4_repack.program import find_program
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ Answer = TypeVar("Answer")
 _SCHEMA = 1
 _PERCENT = re.compile(r"mxfp4-repack: +(\d+) %  ")
 _SECONDS_BETWEEN_CALLS = "0.2"
-_NOT_FLAGS = ("json", "progress", "color", "quiet", "verbose", "batch")  # would change what is parsed
+_FLAG = re.compile("[a-z][a-z0-9_-]*")
+_NOT_FLAGS = ("json", "progress", "color", "quiet", "verbose", "batch", "help")  # would change what is parsed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,13 +157,14 @@ def convert(checkpoint: PathLike, output: PathLike, *, progress: Optional[Progre
 
     progress: called with the share that is done, 0.0 to 1.0, in this thread. If it raises, the
     conversion stops; `resume=True` continues it."""
-    document = _run("convert", [_path(checkpoint), "--output=" + _path(output)], flags, progress)
-    return _typed(Conversion, {"complete": False, "already_complete": False, **document})
+    to = _path(output, "output")
+    document = _run("convert", [_path(checkpoint, "checkpoint"), "--output=" + to], flags, progress)
+    return _typed(Conversion, {"complete": False, "already_complete": False, **document}, output=to)
 
 
 def explain(checkpoint: Optional[PathLike] = None, **flags: "Unpack[known.ExplainFlags]") -> Explanation:
     """The engine's choice for `checkpoint`, or without one for a gpt-oss model."""
-    words = [] if checkpoint is None else [_path(checkpoint)]
+    words = [] if checkpoint is None else [_path(checkpoint, "checkpoint")]
     document = _run("explain", words, flags, accepted=(0, 4))
     error = document.get("error")
     if error and "answer" not in document:  # refused before anything was found
@@ -172,69 +176,88 @@ def explain(checkpoint: Optional[PathLike] = None, **flags: "Unpack[known.Explai
 def verify(blob: PathLike, *, against: Optional[PathLike] = None, progress: Optional[Progress] = None,
            **flags: "Unpack[known.VerifyFlags]") -> Verification:
     """Checks each byte of `blob`; a difference is a finding, not an error."""
-    words = [_path(blob)] + ([] if against is None else ["--against=" + _path(against)])
+    words = [_path(blob, "blob")] + ([] if against is None else ["--against=" + _path(against, "against")])
     return _typed(Verification, _run("verify", words, flags, progress, accepted=(0, 1)))
 
 
 def inspect(path: PathLike, **flags: "Unpack[known.InspectFlags]") -> Inspection:
     """What is in the checkpoint or blob at `path`; with flags of a target, what that would get."""
-    return _typed(Inspection, _run("inspect", [_path(path)], flags, accepted=(0, 1)))
+    return _typed(Inspection, _run("inspect", [_path(path, "path")], flags, accepted=(0, 1)))
 
 
 def diff(first: PathLike, second: PathLike, *, progress: Optional[Progress] = None,
          **flags: "Unpack[known.DiffFlags]") -> Difference:
     """Compares two blobs; a difference is a finding, not an error."""
-    return _typed(Difference, _run("diff", [_path(first), _path(second)], flags, progress, accepted=(0, 1)))
+    return _typed(Difference, _run("diff", [_path(first, "first"), _path(second, "second")], flags, progress, accepted=(0, 1)))
 
 
 def unpack(blob: PathLike, output: PathLike, *, progress: Optional[Progress] = None,
            **flags: "Unpack[known.UnpackFlags]") -> Restoration:
     """Writes the loaded layout of `blob` into the directory `output`; as_published=True: the experts as the
     checkpoint has them."""
-    return _typed(Restoration, _run("unpack", [_path(blob), "--output=" + _path(output)], flags, progress))
+    to = _path(output, "output")
+    return _typed(Restoration, _run("unpack", [_path(blob, "blob"), "--output=" + to], flags, progress), output=to)
 
 
 def finalize(output: PathLike, *, progress: Optional[Progress] = None,
              **flags: "Unpack[known.FinalizeFlags]") -> Completion:
     """Completes the blob in `output` that convert(shard=...) processes wrote; a damaged file is a finding."""
-    return _typed(Completion, _run("finalize", [_path(output)], flags, progress, accepted=(0, 1)))
+    to = _path(output, "output")
+    return _typed(Completion, _run("finalize", [to], flags, progress, accepted=(0, 1)), output=to)
 
 
 def fits(blob: PathLike, **flags: "Unpack[known.FitsFlags]") -> Fit:
     """Whether an engine of a release, on a machine, would read `blob` as it is. Facts that no flag gives are as
     the blob was made for."""
-    return _typed(Fit, _run("fits", [_path(blob)], flags, accepted=(0, 1, 7)))
+    return _typed(Fit, _run("fits", [_path(blob, "blob")], flags, accepted=(0, 1, 7)))
 
 
 def list_table(what: str, name: Optional[str] = None,
                **flags: "Unpack[known.ListFlags]") -> Tuple[Mapping[str, Any], ...]:
     """mxfp4_repack.list(): the rows of a table that the program decides by: backends, knobs, layouts, libraries,
     machines, revisions, styles, variables. name: of one layout, or of a family of them."""
-    document = _run("list", [what] if name is None else [what, name], flags)
+    words = {"what": what} if name is None else {"what": what, "name": name}
+    for key, text in words.items():
+        if not isinstance(text, str) or text.startswith("-"):
+            raise ArgumentError("", key, f"{text!r}, expected a name")
+    document = _run("list", [word(text, key) for key, text in words.items()], flags)
     return tuple(document[what])
 
 
-def _typed(kind: Type[Answer], document: Mapping[str, Any]) -> Answer:
-    values: Dict[str, Any] = {"document": document}
+def _typed(kind: Type[Answer], document: Mapping[str, Any], **known_here: str) -> Answer:
+    """known_here: instead of the document's; JSON has no place for a path's bytes that are no text."""
+    values: Dict[str, Any] = {"document": document, **known_here}
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         value = document.get(field.name)
         values.setdefault(field.name, tuple(value) if isinstance(value, list) else value)
     return kind(**values)
 
 
-def _path(path: PathLike) -> str:
+def _path(path: PathLike, key: str) -> str:
     """A path as an argument that is not read as a flag, whatever it begins with."""
-    text = os.fsdecode(path)
+    text = path_text(path, key)
     return "./" + text if text.startswith("-") else text
+
+
+def refuse_flags(flags: Mapping[str, Any], command: str, group: str) -> None:
+    """Raises ArgumentError for a flag of `command` that is not one of `group`."""
+    others = get_type_hints(_group(command)).keys() - get_type_hints(_group(group)).keys()
+    for name in flags:
+        if name in others:
+            raise ArgumentError("", name, "is not a flag that can be given here")
+
+
+def _group(name: str) -> Any:
+    return getattr(known, name.capitalize() + "Flags")
 
 
 def _words(command: str, flags: Mapping[str, Any]) -> List[str]:
     """{"tp_size": 2, "force": True, "env": {"A": "1"}} as --tp-size=2 --force --env=A=1: a value that begins
     with a dash is a value."""
-    kinds = get_type_hints(getattr(known, command.capitalize() + "Flags"))
+    kinds = get_type_hints(_group(command))
     words: List[str] = []
     for name, value in flags.items():
-        if name in _NOT_FLAGS:
+        if name in _NOT_FLAGS or not _FLAG.fullmatch(name):
             raise ArgumentError("", name, "is not a flag that can be given here")
         flag = "--" + name.replace("_", "-")
         if value is None or value is False:
@@ -243,28 +266,47 @@ def _words(command: str, flags: Mapping[str, Any]) -> List[str]:
             if kinds.get(name, bool) is not bool:  # it would take the next word for its value
                 raise ArgumentError("", name, "needs a value, not True")
             words.append(flag)
-        elif isinstance(value, Mapping):
-            for key, item in value.items():
-                words.append(f"{flag}={key}={item}")
-        elif isinstance(value, (list, tuple)) and name in known.REPEATED:
-            for item in value:
-                words.append(f"{flag}={item}")
-        elif isinstance(value, (list, tuple)):
-            words.append(f"{flag}={','.join(str(item) for item in value)}")
-        else:
-            words.append(f"{flag}={value}")
+            continue
+        items = _items(name, value)
+        words += [f"{flag}={item}" for item in (items if name in known.REPEATED else [",".join(items)])]
     return words
+
+
+def _items(name: str, value: Any) -> List[str]:
+    """What a flag is given, as texts: the items of a collection, or the value itself."""
+    if isinstance(value, Mapping):
+        return [f"{_item(name, key)}={_item(name, int(item) if isinstance(item, bool) else item)}"
+                for key, item in value.items()]
+    try:
+        items = [value] if isinstance(value, (str, bytes, bytearray, os.PathLike)) else list(value)
+    except TypeError:  # a number, say
+        items = [value]
+    return [_item(name, item) for item in items]
+
+
+def _item(name: str, value: Any) -> str:
+    if value is None:
+        raise ArgumentError("", name, "None, expected a value")
+    if isinstance(value, (bytes, os.PathLike)):
+        value = os.fsdecode(value)
+    return word(str.__str__(value) if isinstance(value, str) else f"{value}", name)
 
 
 def _run(command: str, words: Sequence[str], flags: Mapping[str, Any],
          progress: Optional[Progress] = None, accepted: Sequence[int] = (0,)) -> Dict[str, Any]:
     """The command's JSON document. Raises CommandError if its exit code is not among `accepted`."""
+    if progress is not None and not callable(progress):
+        raise ArgumentError("", "progress", f"{progress!r}, expected a function")
     argv = [find_program(), command, *words, *_words(command, flags), "--json",
             "--progress", "auto" if progress else "never"]
     environment = {**os.environ, "MXFP4_REPACK_PROGRESS_SECONDS": _SECONDS_BETWEEN_CALLS}
     with tempfile.TemporaryFile() as answer:
-        with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=answer, stderr=subprocess.PIPE,
-                              env=environment, encoding="utf-8", errors="replace") as process:
+        try:
+            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=answer, stderr=subprocess.PIPE,
+                                       env=environment, encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise DependencyError(argv[0], "", f"cannot be run: {error.strerror or error}") from None
+        with process:
             try:
                 said = _follow(process, progress)
             except BaseException:  # from the callback or Ctrl-C; SIGINT keeps what is done for resume

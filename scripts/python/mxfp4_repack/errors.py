@@ -2,7 +2,7 @@
 CommandError."""
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional, Tuple
 
 
 class BlobError(Exception):
@@ -11,6 +11,10 @@ class BlobError(Exception):
     def __init__(self, file: str, key: str, what: str) -> None:
         self.file, self.key, self.what = file, key, what
         super().__init__(": ".join(part for part in (file, key, what) if part))
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """For another process: by default an exception is made again from its text alone."""
+        return type(self), (self.file, self.key, self.what), self.__dict__
 
 
 class NotABlobError(BlobError):
@@ -62,3 +66,8 @@ class CommandError(Exception):
         self.command, self.message, self.exit_code, self.kind = command, message, exit_code, kind
         self.file, self.key, self.hint = file, key, hint
         super().__init__(f"mxfp4-repack {command}: {message}" + (f" (hint: {hint})" if hint else ""))
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """As BlobError's."""
+        return (type(self), (self.command, self.message, self.exit_code, self.kind, self.file, self.key, self.hint),
+                self.__dict__)

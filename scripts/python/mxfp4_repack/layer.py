@@ -3,15 +3,16 @@ from __future__ import annotations
 
 import math
 from types import TracebackType
-from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Type
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mxfp4_repack.arguments import whole_number
 from mxfp4_repack.errors import ArgumentError, NotFoundError, ReadError, SizeError
 from mxfp4_repack.native import RUNS_IN_RING, Bytes, NativeGpu, NativeGpuRead, NativeLayer, NativeStream
 from mxfp4_repack.tensors import (
-    TensorInfo, import_torch, numpy_type, row_major, tensor_view, torch_device, whole_number)
+    TensorInfo, import_torch, numpy_type, row_major, tensor_view, torch_device)
 
 _CHECK_RUN = 8 << 20
 _CHECK_THREADS = 4
@@ -126,11 +127,9 @@ class Layer:
     def to_device(self, device: Any, names: Optional[Sequence[str]] = None) -> Dict[str, Any]:
         """{name: torch tensor} of all tensors, or of `names`, on `device`; see mxfp4_repack.loader."""
         torch = import_torch(self.path)
-        if isinstance(names, str) or not (names is None or isinstance(names, Iterable)):
-            raise ArgumentError(self.path, "names", f"{names!r}, expected a list of names")
+        wanted = None if names is None else self._checked_names(names)
         from mxfp4_repack import loader
-        return loader.load(self, torch_device(torch, device, self.path),
-                           None if names is None else list(names))
+        return loader.load(self, torch_device(torch, device, self.path), wanted)
 
     def read_into(self, name: str, begin: int, out: Bytes, threads: int = 1) -> None:
         """Fills `out`, contiguous uint8, with the tensor's bytes from `begin` on; a whole tensor is compared
@@ -147,6 +146,7 @@ class Layer:
         """Reads tensors, one after another, through `ring`, in runs of at most `run_bytes`; the ring
         holds at least RUNS_IN_RING runs. Threads fill the ring, and each tensor is compared with its
         checksum."""
+        names = self._checked_names(names)
         self._check_memory("ring", ring)
         run_bytes = whole_number(run_bytes, self.path, "run_bytes")
         if ring.size < RUNS_IN_RING * run_bytes or run_bytes < 1:
@@ -154,7 +154,7 @@ class Layer:
         threads = self._checked_threads(threads)
         numbers = [self._numbers[self.info(name).name] for name in names]
         if len(set(names)) < len(numbers):
-            raise ArgumentError(self.path, "names", f"{list(names)} names a tensor twice")
+            raise ArgumentError(self.path, "names", f"{names} names a tensor twice")
         return self._file.stream(numbers, ring, run_bytes, threads)
 
     def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> NativeGpuRead:
@@ -169,7 +169,7 @@ class Layer:
             raise ArgumentError(self.path, "limit", f"{limit}, expected at least 1")
         if not 0 <= whole_number(begin, self.path, "begin") <= info.nbytes:
             raise SizeError(self.path, info.full_name, f"byte {begin} of {info.nbytes}")
-        yield from self._file.cuts(self._numbers[name], begin, limit)
+        yield from self._file.cuts(self._numbers[name], begin, min(limit, max(1, info.nbytes)))
 
     def check_file(self) -> None:
         """Reads the whole file; ChecksumError unless its checksum is the manifest's."""
@@ -190,6 +190,11 @@ class Layer:
         if (not isinstance(memory, np.ndarray) or memory.dtype != np.uint8
                 or not memory.flags.c_contiguous or not memory.flags.writeable):
             raise ArgumentError(self.path, name, "expected a writable, contiguous uint8 array")
+
+    def _checked_names(self, names: Any) -> List[str]:
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise ArgumentError(self.path, "names", f"{names!r}, expected a list of names")
+        return list(names)
 
     def _checked_threads(self, threads: int) -> int:
         threads = whole_number(threads, self.path, "threads")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 from collections import deque
 from typing import Any, Deque, Dict, Mapping, Optional, Protocol, Sequence, Tuple
@@ -38,7 +39,7 @@ Flats = Mapping[str, torch.Tensor]  # uint8, what tensors lie in, by the tensors
 def _ranks() -> int:
     """Processes of this host that load beside each other, as far as torch or its launcher says."""
     found = os.environ.get("LOCAL_WORLD_SIZE", "")
-    if found.isdigit():
+    if re.fullmatch("[0-9]{1,5}", found):  # a number of processes; whatever else it is says nothing
         return int(found)
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         ranks = torch.distributed.get_world_size()

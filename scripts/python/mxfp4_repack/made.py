@@ -5,10 +5,10 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Mapping, Optional
 
+from mxfp4_repack.arguments import path_text, whole_number
 from mxfp4_repack.blob import Blob
 from mxfp4_repack.errors import ArgumentError, NotFoundError, RankError
 from mxfp4_repack.native import NativeCheckpoint
-from mxfp4_repack.tensors import whole_number
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -47,19 +47,33 @@ def open_checkpoint(path: "os.PathLike[str] | str", *, rank: Optional[int] = Non
     CommandError if convert() would refuse, and a BlobError where the checkpoint cannot be read or is not
     that of `conversion`. A file of the checkpoint that changes while it is read is a BlobError, too.
     """
-    root = os.fsdecode(path)
+    root = path_text(path)
     asked = 0 if rank is None else whole_number(rank, root, "rank")
     if conversion is None:
         from mxfp4_repack import commands
+        commands.refuse_flags(flags, "explain", "checkpoint")
         document = commands.explain(root, rank=asked, **flags).document
         if document.get("error"):
             raise commands._error(document)
         if "manifest" not in document:  # explain answers from a config.json, too
             raise NotFoundError(root, "", "has no weights")
         conversion = document["manifest"]
-    elif flags:
-        raise ArgumentError(root, "conversion", f"says it all: {', '.join(flags)} cannot be given beside it")
-    blob = MadeBlob(root, NativeCheckpoint(root, json.dumps(conversion).encode()), "none")
+    else:
+        given = [name for name, value in flags.items() if value is not None and value is not False]
+        if given:
+            raise ArgumentError(root, "conversion", f"says it all: {', '.join(given)} cannot be given beside it")
+    blob = MadeBlob(root, NativeCheckpoint(root, _json_of(conversion, root)), "none")
     if rank is None and blob.ranks > 1:
         raise RankError(root, "", f"{blob.ranks} ranks serve it; say which one this is")
+    if rank is not None and blob.rank != asked:
+        raise RankError(root, "rank", f"the conversion is of rank {blob.rank} of {blob.ranks}, not {asked}")
     return blob
+
+
+def _json_of(conversion: Any, root: str) -> bytes:
+    if not isinstance(conversion, Mapping):
+        raise ArgumentError(root, "conversion", f"of type {type(conversion).__name__}, expected a manifest's object")
+    try:
+        return json.dumps(dict(conversion)).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArgumentError(root, "conversion", f"is not JSON: {error}") from None

@@ -9,7 +9,7 @@ import ctypes
 import functools
 import os
 from pathlib import Path
-from typing import Any, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Sequence, Set, Tuple, Type
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,7 +121,10 @@ def _declared(found: Any) -> Any:
 
 def xxh3_128(data: Any) -> str:
     """The checksum of a contiguous buffer: 32 hexadecimal digits, high half first."""
-    array = np.frombuffer(data, "u1") if memoryview(data).nbytes else np.empty(0, "u1")
+    try:
+        array = np.frombuffer(data, "u1") if memoryview(data).nbytes else np.empty(0, "u1")
+    except (TypeError, ValueError) as error:
+        raise ArgumentError("", "data", f"of type {type(data).__name__}, expected a contiguous buffer: {error}") from None
     text = ctypes.create_string_buffer(_CHECKSUM_BYTES)
     if library().mxfp4_repack_checksum(array.ctypes.data, array.size, text) != _OK:
         raise ArgumentError("", "data", library().mxfp4_repack_last_error().decode(errors="replace"))
@@ -145,6 +148,9 @@ class NativeBlob:
     """One rank's blob, open in the library as long as this object lives. Layer files are opened when they
     are first used."""
 
+    handle: Any = None  # where __init__ did not run: of a copy that pickle could not make
+    streams: Set[Any]  # open ones' handles
+
     def __init__(self, root: str, manifest_path: str, direct: bool) -> None:
         self.handle = _POINTER()
         self.functions = library()
@@ -156,12 +162,24 @@ class NativeBlob:
     def _opened(self, status: int, file: str) -> None:
         if status != _OK:
             raise _error(self.functions, status, [file])
+        self.streams = set()
+        self._process, self._getpid = os.getpid(), os.getpid
         size = ctypes.c_size_t()
         text = self.functions.mxfp4_repack_manifest(self.handle, ctypes.byref(size))
         self.manifest: bytes = ctypes.string_at(text, size.value)
 
+    def close_stream(self, handle: Any) -> None:
+        """Ends the stream unless that was done."""
+        # A forked child has none of the threads that would have to end.
+        if handle in self.streams and self._getpid() == self._process:
+            self.streams.discard(handle)
+            self.functions.mxfp4_repack_stream_close(handle)
+
     def __del__(self) -> None:
         if self.handle:
+            # Python ends the objects of a circle in any order, and a stream's threads read from the blob.
+            for stream in tuple(self.streams):
+                self.close_stream(stream)
             self.functions.mxfp4_repack_close(self.handle)
 
 
@@ -220,16 +238,17 @@ class NativeStream:
 
     def __init__(self, layer: "NativeLayer", tensors: Sequence[int], ring: Bytes, run_bytes: int,
                  threads: int) -> None:
+        self._handle = _POINTER()
         self._layer, self._ring, blob = layer, ring, layer.blob()
         self._blob = blob
         self._order = {tensor: at for at, tensor in enumerate(tensors)}
         options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=threads, verify=1)
         numbers = (_SIZE * len(tensors))(*tensors)
-        self._handle = _POINTER()
         self._run = _Run(struct_size=ctypes.sizeof(_Run))
         layer.check(blob.functions.mxfp4_repack_stream_open(
             blob.handle, layer.number, numbers, len(tensors), ring.ctypes.data, ring.size, run_bytes,
             ctypes.byref(options), ctypes.byref(self._handle)))
+        blob.streams.add(self._handle.value)
 
     def next(self) -> Optional[Run]:
         """Waits for the next run; None at the end. Raises what reading raises."""
@@ -247,8 +266,13 @@ class NativeStream:
 
     def close(self) -> None:
         """Ends the stream: once this returned, nothing writes to the ring."""
-        self._blob.functions.mxfp4_repack_stream_close(self._handle)
-        self._handle = _POINTER()
+        handle, self._handle = self._handle, _POINTER()
+        if handle:
+            self._blob.close_stream(handle.value)
+
+    def __del__(self) -> None:
+        """The ring goes with this object, and threads write to it."""
+        self.close()
 
 
 class NativeGpu:
@@ -258,10 +282,13 @@ class NativeGpu:
         self.functions, self.handle = functions, handle
         self._process, self._getpid = os.getpid(), os.getpid
 
+    def is_own(self) -> bool:
+        """False in a forked child, which has neither the threads nor the right to the driver."""
+        return self._getpid() == self._process
+
     def close(self) -> None:
         handle, self.handle = self.handle, None
-        # A forked child has neither the threads nor the right to the driver.
-        if handle and self._getpid() == self._process:
+        if handle and self.is_own():
             self.functions.mxfp4_repack_gpu_close(handle)
 
     def __del__(self) -> None:
@@ -286,6 +313,7 @@ class NativeGpuRead:
     close() that they are not wanted."""
 
     def __init__(self, layer: "NativeLayer", gpu: NativeGpu, requests: Any) -> None:
+        self._begun = False
         self._layer, self._blob, self._gpu, self._requests = layer, layer.blob(), gpu, requests
         self._options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=1, verify=1)
         self._begun = True
@@ -305,9 +333,13 @@ class NativeGpuRead:
         self._layer.decoded_bytes += sum(request.bytes for request in self._requests)
 
     def close(self) -> None:
-        if self._begun:
-            self._begun = False
+        begun, self._begun = self._begun, False
+        if begun and self._gpu.handle and self._gpu.is_own():
             self._blob.functions.mxfp4_repack_gpu_discard(self._gpu.handle)
+
+    def __del__(self) -> None:
+        """Threads read from the blob until they are told to stop."""
+        self.close()
 
     def _call(self, function: Any) -> None:
         status = function(self._gpu.handle, self._blob.handle, self._requests, len(self._requests),

@@ -28,20 +28,33 @@ def find_program() -> str:
         return str(inside)
     found = shutil.which("mxfp4-repack")
     # What `pip install` of a source tree puts into PATH is main() below, which would call itself.
-    if found and Path(found).read_bytes()[:4] == b"\x7fELF":
+    if found and not _is_script(found):
         return found
     raise DependencyError("mxfp4-repack", "", "the program is neither in this package nor in PATH; "
                                               "install it, or name it in MXFP4_REPACK")
+
+
+def _is_script(path: str) -> bool:
+    """False for what cannot be read: the system may run it all the same."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) != b"\x7fELF"
+    except OSError:
+        return False
 
 
 def main() -> NoReturn:
     """Becomes the program: the same arguments, standard streams, signals and exit code."""
     try:
         program = find_program()
+        # MXFP4_REPACK may name this command itself, which then has to find another one.
+        environment = {name: value for name, value in os.environ.items() if name != "MXFP4_REPACK"}
+        os.execve(program, ["mxfp4-repack", *sys.argv[1:]], environment)
     except DependencyError as error:
         print(error, file=sys.stderr)
-        sys.exit(6)
-    os.execv(program, ["mxfp4-repack", *sys.argv[1:]])
+    except OSError as error:
+        print(f"{program}: cannot be run: {error.strerror}", file=sys.stderr)
+    sys.exit(6)
 
 
 def probe() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 from typing import Dict
 
+from mxfp4_repack.arguments import path_text
 from mxfp4_repack.layer import Layer
 from mxfp4_repack.native import NativeLayer, NativeSafetensors
 from mxfp4_repack.tensors import DTYPES, STORED_DTYPES, TensorInfo, row_major
@@ -20,7 +21,7 @@ def open_safetensors(path: "os.PathLike[str] | str") -> Layer:
     a BlobError that names the file: for its form, and in reads of a file that was cut short, made longer or
     replaced since.
     """
-    file = os.fsdecode(path)
+    file = path_text(path)
     native = NativeSafetensors(file)
     layer = NativeLayer(native, 0, file, [tensor.name for tensor in native.tensors],
                         [tensor.nbytes for tensor in native.tensors], False)

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
@@ -146,16 +145,6 @@ def torch_device(torch: Any, device: Any, file: str) -> Any:
     except (RuntimeError, TypeError, ValueError) as error:
         what = str(error).split("\n", 1)[0]
         raise ArgumentError(file, "device", f"{device!r}: {what}") from None
-
-
-def whole_number(value: Any, file: str, key: str) -> int:
-    """`value` as an int; ArgumentError, naming `file` and `key`, unless it is a whole number."""
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        return operator.index(value)
-    except TypeError:
-        raise ArgumentError(file, key, f"{value!r}, expected a whole number") from None
 
 
 def tensor_view(info: TensorInfo, flat: Any, file: str = "",

@@ -79,4 +79,4 @@ def _batches(layer: Any, names: Sequence[str]) -> Iterator[List[str]]:
 
 def _natural(file: str) -> List[Any]:
     """x-2 before x-10, as engines order files."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", os.path.basename(file))]
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", os.path.basename(file))]

@@ -22,7 +22,7 @@ def proven(live: Live, digest: str) -> bool:
     """Whether remember() was called with these facts, by this user. `digest`: the manifest's."""
     try:
         found = os.lstat(_path(_facts(live, digest)))
-    except OSError:
+    except OSError:  # of _path(), too
         return False
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
 
@@ -30,8 +30,8 @@ def proven(live: Live, digest: str) -> bool:
 def remember(live: Live, digest: str) -> None:
     """Writes the proof. A failure to write is no error: the next start compares again."""
     facts = _facts(live, digest)
-    path = _path(facts)
     try:
+        path = _path(facts)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with open(path, "x", encoding="utf-8") as file:
             json.dump(facts, file, indent=1)
@@ -48,6 +48,9 @@ def _facts(live: Live, digest: str) -> Dict[str, Any]:
 
 
 def _path(facts: Dict[str, Any]) -> str:
+    """Raises FileNotFoundError for a user without a home directory, as containers have them."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    if not os.path.isabs(cache):  # it would be another place in each directory
+        raise FileNotFoundError(f"{cache}: not an absolute path")
     name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     return os.path.join(cache, "mxfp4_repack", "proven", name)
