@@ -176,11 +176,33 @@ class LoadFormat(unittest.TestCase):
     def test_options_that_mean_nothing(self):
         case = golden(CASE)
         model, blob = make_blob(case)
-        for extra, text in (({"blob": blob, "verify": "often"}, "MXFP4_REPACK_VERIFY"),
-                            ({"source": "disk"}, "it can be blob, checkpoint"),
-                            ("blob", "can be an object")):
-            with World(model=model) as world, self.assertRaisesRegex(ValueError, text):
+        option = "model_loader_extra_config: "
+        wrong = {"blob": (True, False, 5, 1.5, [], {}, ""), "verify": ("often", True, 1, "nil", ["first"]),
+                 "check": ("none of them", 0, False, {}), "strict": ("yes", 2, 1.0, [], "None"), "direct": ("on", -1, 0.0, ()),
+                 "others": ("false", 7), "source": ("disk", True, 0, ["blob"]), "load_format": ("mxfp4_repack", "MXFP4_Repack", 3, True)}
+        tries = [({key: value}, f"{option}{key} is|name is empty") for key, values in wrong.items() for value in values]
+        for extra, text in (*tries, ({"source": "disk"}, "it can be blob, checkpoint"), ("blob", "can be an object"),
+                            (["verify"], "can be an object"), (3, "can be an object")):
+            with self.subTest(extra), World(model=model) as world, self.assertRaisesRegex(ValueError, text):
                 self.load(world, case, extra)
+        for variable in ("VERIFY", "CHECK", "STRICT", "DIRECT", "OTHERS", "SOURCE"):
+            with self.subTest(variable), World(model=model, **{"MXFP4_REPACK_" + variable: "often"}) as world, \
+                    self.assertRaisesRegex(ValueError, f"^MXFP4_REPACK_{variable} is 'often'"):
+                self.load(world, case, {})
+
+    def test_null_leaves_an_option_out(self):
+        """It was read as the word None, and verify and check can be none."""
+        case = golden(CASE)
+        model, blob = make_blob(case)
+        for extra in ({}, dict.fromkeys(("verify", "check", "strict", "source", "direct", "others", "load_format"))):
+            with self.subTest(extra), World(model=model) as world:
+                world.start()
+                from mxfp4_repack.plugin.settings import Settings
+                with mock.patch.object(Settings, "from_environment", wraps=Settings.from_environment) as read:
+                    self.load(world, case, {"blob": blob, **extra})
+                said = read.call_args_list[-1][0][0]
+                self.assertEqual({key for key in said if key in ("MXFP4_REPACK_VERIFY", "MXFP4_REPACK_CHECK")}, set())
+                self.assertIn("1 layers taken", world.messages.text(0)[-1])
 
     def test_a_proof_is_remembered(self):
         """Unknown code: the first start compares, the second one reads no raw experts."""

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from types import MappingProxyType
 from typing import Mapping, NamedTuple, Optional
 
 from mxfp4_repack.plugin.names import BLOB, CHECKPOINT, IN_THE_MODEL
@@ -23,8 +24,10 @@ class Settings(NamedTuple):
     packed: bool = False  # the engine loads a model directory of convert --include-rest
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str], source: str = BLOB) -> Optional["Settings"]:
-        """None: no blob is named. `source`: unless the environment says which."""
+    def from_environment(cls, environment: Mapping[str, str], source: str = BLOB,
+                         options: Mapping[str, str] = MappingProxyType({})) -> Optional["Settings"]:
+        """None: no blob is named. `source`: unless the environment says which. `options`: of variables whose
+        values come from an option of the engine, its words."""
         blob = environment.get("MXFP4_REPACK_BLOB", "")
         if not blob:
             return None
@@ -32,7 +35,7 @@ class Settings(NamedTuple):
         def choice(name: str, *values: str) -> Optional[str]:
             value = environment.get(name, "").strip().lower()
             if value and value not in values:
-                raise ValueError(f"{name} is {value!r}; it can be {', '.join(values)}")
+                raise ValueError(f"{options.get(name, name)} is {value!r}; it can be {', '.join(values)}")
             return value or None
 
         def switch(name: str) -> bool:

@@ -27,6 +27,19 @@ from mxfp4_repack.vllm.patches import import_converting_mega, patched
 OWN_KEYS = ("blob", "verify", "check", "strict", "source", "direct", "others", "load_format")
 
 
+def _option(key: str) -> str:
+    return f"model_loader_extra_config: {key}"
+
+
+def _text(key: str, value: Any) -> str:
+    """An option as its variable has it. JSON's null, which never comes here, leaves an option out."""
+    if isinstance(value, (str, os.PathLike)):
+        return os.fsdecode(value)
+    if key in ("strict", "direct", "others") and isinstance(value, (bool, int)):
+        return str(int(value))
+    raise ValueError(f"{_option(key)} is {value!r}, expected a text")
+
+
 class BlobLoader(BaseModelLoader):  # type: ignore[misc]
     """vLLM's loader of another load format, with experts from a blob or made from the checkpoint.
 
@@ -42,10 +55,13 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
         if not isinstance(extra, dict):
             raise ValueError(f"load format mxfp4_repack: model_loader_extra_config is {extra!r}; it "
                              f"can be an object with {', '.join(OWN_KEYS)}")
-        self._own = {key: extra[key] for key in OWN_KEYS if key in extra}
+        self._own = {key: _text(key, extra[key]) for key in OWN_KEYS if extra.get(key) is not None}
         rest = copy.copy(load_config)
-        rest.load_format = str(self._own.pop("load_format", "auto"))
+        rest.load_format = self._own.pop("load_format", "auto")
+        if rest.load_format.lower() == load_config.load_format:
+            raise ValueError(f"{_option('load_format')} is {rest.load_format!r}; it is for the other tensors")
         rest.model_loader_extra_config = {k: v for k, v in extra.items() if k not in OWN_KEYS}
+        self._read(os.curdir)  # an option without a meaning is refused before a model is downloaded
         self._rest = get_model_loader(rest)
         self._origin: Optional[Origin] = None
 
@@ -113,12 +129,14 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
         assert self._origin is not None
         directory = checkpoint.model_directory(self._origin) or self._origin.model
         beside = os.path.normpath(directory) + "-mxfp4_repack"
-        variables = {"MXFP4_REPACK_BLOB": beside if os.path.isdir(beside) else directory}
+        return self._read(beside if os.path.isdir(beside) else directory)
+
+    def _read(self, blob: str) -> Settings:
+        """What options say, else the environment; `blob` unless one of them names another."""
         said = {k: v for k, v in os.environ.items() if k.startswith("MXFP4_REPACK_")}
-        for key, value in self._own.items():
-            text = str(int(value)) if isinstance(value, bool) else str(value)
-            said["MXFP4_REPACK_" + key.upper()] = text
-        settings = Settings.from_environment({**variables, **said}, EITHER)
+        said.update({"MXFP4_REPACK_" + key.upper(): text for key, text in self._own.items()})
+        options = {"MXFP4_REPACK_" + key.upper(): _option(key) for key in self._own}
+        settings = Settings.from_environment({"MXFP4_REPACK_BLOB": blob, **said}, EITHER, options)
         if settings is None:
             raise ValueError("load format mxfp4_repack: the blob's name is empty")
         return settings._replace(skip_raw=True, named="MXFP4_REPACK_BLOB" in said)
