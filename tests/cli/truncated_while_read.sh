@@ -33,7 +33,7 @@ PY
 # ThreadSanitizer's runtime maps memory before a preloaded library's own functions can be found.
 if grep -q '__tsan_init' "$BIN"; then exit 0; fi
 # What is missing is replaced by whole pages, of whatever size. Python itself gives back smaller ones.
-{ declare -f played_pages && printf 'FAULTS=%q BIN=%q\nplayed_pages 65536 "$BIN" "$@"\n' "$FAULTS" "$BIN"; } >played.bash
+{ declare -f preloaded played_pages && printf 'FAULTS=%q BIN=%q\nplayed_pages 65536 "$BIN" "$@"\n' "$FAULTS" "$BIN"; } >played.bash
 printf '#!/usr/bin/env bash\n. %q/played.bash\n' "$PWD" >played
 chmod +x played
 "$python" race.py ./played
