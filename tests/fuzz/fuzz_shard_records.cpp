@@ -36,10 +36,13 @@ std::string sealed_lines(std::string_view text) {
 }
 
 void read_progress(const std::string& text) {
-  const mxfp4::fuzz::MemoryFile file(text);
-  const mxfp4::JournalContent content = mxfp4::read_journal(file.path());
-  if (content.bytes < 0 || content.bytes > static_cast<int64_t>(text.size())) std::abort();
-  if (content.bytes > 0 && text[static_cast<size_t>(content.bytes) - 1] != '\n') std::abort();
+  mxfp4::fuzz::only_input_errors([&] {
+    const mxfp4::fuzz::MemoryFile file(text);
+    const mxfp4::JournalContent content = mxfp4::read_journal(file.path());
+    if (content.bytes < 0 || content.bytes > static_cast<int64_t>(text.size())) std::abort();
+    if (content.bytes == 0) throw mxfp4::Error::input("no line of a journal");
+    if (text[static_cast<size_t>(content.bytes) - 1] != '\n') std::abort();
+  });
 }
 
 }  // namespace
