@@ -52,7 +52,12 @@ fs::path snapshot_of_model(const fs::path& model) {
     return snapshots / commit;
   }
   std::vector<fs::path> all;
-  for (const auto& entry : fs::directory_iterator(snapshots, ignored)) all.push_back(entry.path());
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(snapshots, error)) all.push_back(entry.path());
+  if (error) {
+    throw Error::input(fmt::format("cannot be listed: {}", error.message()))
+        .in_file(snapshots.string());
+  }
   if (all.size() == 1) return all.front();
   throw Error::input(fmt::format("{} snapshots, and refs/main names none of them", all.size()))
       .in_file(model.string())

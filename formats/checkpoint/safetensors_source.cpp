@@ -114,7 +114,12 @@ std::vector<std::string> indexed_files(const fs::path& dir, const TensorFiles& w
   for (const auto& [tensor, file] : weight_map) {
     if (!names.insert(file).second) continue;
     std::error_code error;
-    if (!fs::exists(dir / file, error)) missing.push_back(file);
+    if (fs::exists(dir / file, error)) continue;
+    if (error) {  // behind a closed directory, or a link to itself
+      throw Error::input(fmt::format("cannot be opened: {}", error.message()))
+          .in_file((dir / file).string());
+    }
+    missing.push_back(file);
   }
   if (missing.empty()) return {names.begin(), names.end()};
   const std::string first = in_quotes(*std::ranges::min_element(missing, natural_less));

@@ -38,6 +38,11 @@ Error no_blob(const fs::path& path) {
     if (is_archive(path)) error.hint("an archive? unpack it, then give the blob's directory");
     return error;
   }
+  std::error_code unseen;
+  if (!fs::exists(path / kManifestName, unseen) && unseen) {
+    return Error::input(fmt::format("cannot be opened: {}", unseen.message()))
+        .in_file((path / kManifestName).string());
+  }
   if (const auto part = part_of_blob(path)) return *part;
   Error error =
       Error::input(fmt::format("no {} here, so no complete blob", kManifestName)).in_file(name);
