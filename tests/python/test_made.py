@@ -17,7 +17,7 @@ import blob_maker
 import layer_files
 import mxfp4_repack
 import test_frontier
-from mxfp4_repack import native
+from mxfp4_repack import structures
 
 os.environ["MXFP4_REPACK"] = os.environ["BIN"]
 
@@ -250,7 +250,7 @@ class Made(unittest.TestCase):
         with mxfp4_repack.open_checkpoint(source, backend="MARLIN", arch="sm90") as made, made.layer(0) as layer:
             size, blob = layer.info("w13_weight").nbytes, layer._file.blob()
             out, cancel = np.empty(size, "u1"), ctypes.c_int32(1)
-            options = native._ReadOptions(ctypes.sizeof(native._ReadOptions), threads=2,
+            options = structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=2,
                                           cancel=ctypes.addressof(cancel))
             number = layer.tensors.index("w13_weight")
             status = blob.functions.mxfp4_repack_read_part(blob.handle, 0, number, 0, out.ctypes.data, size,

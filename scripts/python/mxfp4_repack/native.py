@@ -14,9 +14,11 @@ from typing import Any, Dict, Iterator, NamedTuple, Optional, Sequence, Set, Tup
 import numpy as np
 from numpy.typing import NDArray
 
+from mxfp4_repack import structures
 from mxfp4_repack.errors import (
     ArgumentError, BlobError, ChecksumError, DependencyError, FormatError, MismatchError, NotFoundError,
     ReadError, SizeError)
+from mxfp4_repack.structures import INT32, POINTER, SIZE
 
 Bytes = NDArray[np.uint8]
 RUNS_IN_RING = 4  # or more: two that the caller holds, the next, space left at the ring's end
@@ -24,46 +26,9 @@ RUNS_IN_RING = 4  # or more: two that the caller holds, the next, space left at 
 _NAME = "libmxfp4_repack.so.0"  # the number of the interface's version
 _OK, _INPUT = 0, 3
 _CHECKSUM_BYTES = 33  # 32 digits and a 0
-_SIZE, _INT32, _POINTER = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
 # mxfp4_repack_fault -> class
 _FAULTS: Dict[int, Type[BlobError]] = {
     1: FormatError, 2: NotFoundError, 3: ReadError, 4: SizeError, 5: ChecksumError, 6: MismatchError}
-
-
-class _OpenOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("direct", _INT32), ("lazy", _INT32)]
-
-
-class _ReadOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("threads", _INT32), ("verify", _INT32),
-                ("cancel", _POINTER)]
-
-
-class _GpuOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("threads", _INT32), ("in_place", _INT32),
-                ("ring_bytes", _SIZE), ("ranks", _INT32)]
-
-
-class _Request(ctypes.Structure):
-    _fields_ = [("layer", _SIZE), ("tensor", _SIZE), ("first_expert", _SIZE),
-                ("num_experts", _SIZE), ("memory", _POINTER), ("bytes", _SIZE)]
-
-
-class _Layer(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("index", _SIZE), ("prefix", ctypes.c_char_p),
-                ("engine_prefix", ctypes.c_char_p), ("num_tensors", _SIZE), ("num_experts", _SIZE),
-                ("bytes", _SIZE), ("direct", _INT32), ("reserved", _INT32)]
-
-
-class _Tensor(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("dtype", ctypes.c_char_p),
-                ("shape", ctypes.POINTER(_SIZE)), ("num_dims", _SIZE), ("offset", _SIZE), ("bytes", _SIZE),
-                ("expert_bytes", _SIZE)]
-
-
-class _Run(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("tensor", _SIZE), ("begin", _SIZE),
-                ("bytes", _SIZE), ("memory", _POINTER)]
 
 
 @functools.lru_cache(maxsize=1)
@@ -88,32 +53,32 @@ def library() -> Any:
 def _declared(found: Any) -> Any:
     text, status = ctypes.c_char_p, ctypes.c_int
     size, sizes = ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)
-    handle, options = ctypes.POINTER(_POINTER), _POINTER
-    requests = [_POINTER, _POINTER, _POINTER, size, options]
+    handle, options = ctypes.POINTER(POINTER), POINTER
+    requests = [POINTER, POINTER, POINTER, size, options]
     for name, answer, arguments in (
             ("last_error", text, []),
             ("last_fault", ctypes.c_int, []),
-            ("checksum", status, [_POINTER, _SIZE, text]),
+            ("checksum", status, [POINTER, SIZE, text]),
             ("open_with", status, [text, options, handle]),
             ("open_checkpoint", status, [text, text, handle]),
             ("open_safetensors", status, [text, handle]),
-            ("close", None, [_POINTER]),
-            ("manifest", text, [_POINTER, sizes]),
-            ("get_layer", status, [_POINTER, _SIZE, ctypes.POINTER(_Layer)]),
-            ("get_tensor", status, [_POINTER, _SIZE, _SIZE, ctypes.POINTER(_Tensor)]),
-            ("check_file", status, [_POINTER, _SIZE, options]),
-            ("read_part", status, [_POINTER, _SIZE, _SIZE, _SIZE, _POINTER, _SIZE, options]),
-            ("cut", status, [_POINTER, _SIZE, _SIZE, _SIZE, _SIZE, ctypes.POINTER(_SIZE)]),
-            ("stream_open", status, [_POINTER, _SIZE, ctypes.POINTER(_SIZE), size, _POINTER, _SIZE, _SIZE,
+            ("close", None, [POINTER]),
+            ("manifest", text, [POINTER, sizes]),
+            ("get_layer", status, [POINTER, SIZE, ctypes.POINTER(structures.Layer)]),
+            ("get_tensor", status, [POINTER, SIZE, SIZE, ctypes.POINTER(structures.Tensor)]),
+            ("check_file", status, [POINTER, SIZE, options]),
+            ("read_part", status, [POINTER, SIZE, SIZE, SIZE, POINTER, SIZE, options]),
+            ("cut", status, [POINTER, SIZE, SIZE, SIZE, SIZE, ctypes.POINTER(SIZE)]),
+            ("stream_open", status, [POINTER, SIZE, ctypes.POINTER(SIZE), size, POINTER, SIZE, SIZE,
                                      options, handle]),
-            ("stream_next", status, [_POINTER, ctypes.POINTER(_Run)]),
-            ("stream_give_back", status, [_POINTER]),
-            ("stream_close", None, [_POINTER]),
-            ("gpu_open", status, [_INT32, options, handle]),
+            ("stream_next", status, [POINTER, ctypes.POINTER(structures.Run)]),
+            ("stream_give_back", status, [POINTER]),
+            ("stream_close", None, [POINTER]),
+            ("gpu_open", status, [INT32, options, handle]),
             ("gpu_begin", status, requests),
             ("gpu_read", status, requests),
-            ("gpu_discard", status, [_POINTER]),
-            ("gpu_close", None, [_POINTER])):
+            ("gpu_discard", status, [POINTER]),
+            ("gpu_close", None, [POINTER])):
         function = getattr(found, "mxfp4_repack_" + name)
         function.restype, function.argtypes = answer, arguments
     return found
@@ -124,7 +89,8 @@ def xxh3_128(data: Any) -> str:
     try:
         array = np.frombuffer(data, "u1") if memoryview(data).nbytes else np.empty(0, "u1")
     except (TypeError, ValueError) as error:
-        raise ArgumentError("", "data", f"of type {type(data).__name__}, expected a contiguous buffer: {error}") from None
+        raise ArgumentError("", "data",
+                            f"of type {type(data).__name__}, expected a contiguous buffer: {error}") from None
     text = ctypes.create_string_buffer(_CHECKSUM_BYTES)
     if library().mxfp4_repack_checksum(array.ctypes.data, array.size, text) != _OK:
         raise ArgumentError("", "data", library().mxfp4_repack_last_error().decode(errors="replace"))
@@ -152,9 +118,9 @@ class NativeBlob:
     streams: Set[Any]  # open ones' handles
 
     def __init__(self, root: str, manifest_path: str, direct: bool) -> None:
-        self.handle = _POINTER()
+        self.handle = POINTER()
         self.functions = library()
-        options = _OpenOptions(ctypes.sizeof(_OpenOptions), direct=direct, lazy=1)
+        options = structures.OpenOptions(ctypes.sizeof(structures.OpenOptions), direct=direct, lazy=1)
         status = self.functions.mxfp4_repack_open_with(
             os.fsencode(root), ctypes.byref(options), ctypes.byref(self.handle))
         self._opened(status, manifest_path)
@@ -187,7 +153,7 @@ class NativeCheckpoint(NativeBlob):
     """A checkpoint in place of a blob: its layers are made when they are read."""
 
     def __init__(self, path: str, conversion: bytes) -> None:
-        self.handle = _POINTER()
+        self.handle = POINTER()
         self.functions = library()
         self._opened(self.functions.mxfp4_repack_open_checkpoint(
             os.fsencode(path), conversion, ctypes.byref(self.handle)), path)
@@ -207,16 +173,16 @@ class NativeSafetensors(NativeBlob):
     """A safetensors file in place of a blob: one layer, with the tensors as they are stored."""
 
     def __init__(self, path: str) -> None:
-        self.handle = _POINTER()
+        self.handle = POINTER()
         self.functions = library()
         self._opened(self.functions.mxfp4_repack_open_safetensors(
             os.fsencode(path), ctypes.byref(self.handle)), path)
-        facts = _Layer(struct_size=ctypes.sizeof(_Layer))
+        facts = structures.Layer(struct_size=ctypes.sizeof(structures.Layer))
         self.functions.mxfp4_repack_get_layer(self.handle, 0, ctypes.byref(facts))
         self.tensors = tuple(self._tensor(number) for number in range(facts.num_tensors))
 
     def _tensor(self, number: int) -> StoredTensor:
-        found = _Tensor(struct_size=ctypes.sizeof(_Tensor))
+        found = structures.Tensor(struct_size=ctypes.sizeof(structures.Tensor))
         self.functions.mxfp4_repack_get_tensor(self.handle, 0, number, ctypes.byref(found))
         return StoredTensor(found.name.decode(), found.dtype.decode(), tuple(found.shape[:found.num_dims]),
                             found.offset, found.bytes)
@@ -238,13 +204,13 @@ class NativeStream:
 
     def __init__(self, layer: "NativeLayer", tensors: Sequence[int], ring: Bytes, run_bytes: int,
                  threads: int) -> None:
-        self._handle = _POINTER()
+        self._handle = POINTER()
         self._layer, self._ring, blob = layer, ring, layer.blob()
         self._blob = blob
         self._order = {tensor: at for at, tensor in enumerate(tensors)}
-        options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=threads, verify=1)
-        numbers = (_SIZE * len(tensors))(*tensors)
-        self._run = _Run(struct_size=ctypes.sizeof(_Run))
+        options = structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=threads, verify=1)
+        numbers = (SIZE * len(tensors))(*tensors)
+        self._run = structures.Run(struct_size=ctypes.sizeof(structures.Run))
         layer.check(blob.functions.mxfp4_repack_stream_open(
             blob.handle, layer.number, numbers, len(tensors), ring.ctypes.data, ring.size, run_bytes,
             ctypes.byref(options), ctypes.byref(self._handle)))
@@ -266,7 +232,7 @@ class NativeStream:
 
     def close(self) -> None:
         """Ends the stream: once this returned, nothing writes to the ring."""
-        handle, self._handle = self._handle, _POINTER()
+        handle, self._handle = self._handle, POINTER()
         if handle:
             self._blob.close_stream(handle.value)
 
@@ -300,9 +266,9 @@ def open_gpu(device: int, threads: int, ring_bytes: int,
     """The CUDA GPU of this number. None without a CUDA driver, and when it fails. in_place: without a
     ring, to memory that CPUs and GPU share. ranks: processes of this host that load at once."""
     functions = library()
-    options = _GpuOptions(ctypes.sizeof(_GpuOptions), threads=threads, in_place=in_place,
+    options = structures.GpuOptions(ctypes.sizeof(structures.GpuOptions), threads=threads, in_place=in_place,
                           ring_bytes=ring_bytes, ranks=ranks)
-    handle = _POINTER()
+    handle = POINTER()
     if functions.mxfp4_repack_gpu_open(device, ctypes.byref(options), ctypes.byref(handle)) != _OK:
         return None
     return NativeGpu(functions, handle)
@@ -315,7 +281,7 @@ class NativeGpuRead:
     def __init__(self, layer: "NativeLayer", gpu: NativeGpu, requests: Any) -> None:
         self._begun = False
         self._layer, self._blob, self._gpu, self._requests = layer, layer.blob(), gpu, requests
-        self._options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=1, verify=1)
+        self._options = structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=1, verify=1)
         self._begun = True
         self._call(self._blob.functions.mxfp4_repack_gpu_begin)
 
@@ -360,8 +326,8 @@ class NativeLayer:
         self._names, self._sizes, self._compressed = names, sizes, compressed
         self._facts()
 
-    def _facts(self) -> _Layer:
-        blob, facts = self.blob(), _Layer(struct_size=ctypes.sizeof(_Layer))
+    def _facts(self) -> structures.Layer:
+        blob, facts = self.blob(), structures.Layer(struct_size=ctypes.sizeof(structures.Layer))
         self.check(blob.functions.mxfp4_repack_get_layer(blob.handle, self.number, ctypes.byref(facts)))
         return facts
 
@@ -386,7 +352,7 @@ class NativeLayer:
 
     def check_file(self, threads: int) -> None:
         """Reads the whole file and compares its checksum with the manifest's."""
-        blob, options = self.blob(), _ReadOptions(ctypes.sizeof(_ReadOptions), threads=threads)
+        blob, options = self.blob(), structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=threads)
         self.check(blob.functions.mxfp4_repack_check_file(blob.handle, self.number, ctypes.byref(options)))
 
     def stream(self, tensors: Sequence[int], ring: Bytes, run_bytes: int, threads: int) -> NativeStream:
@@ -395,15 +361,15 @@ class NativeLayer:
 
     def read_to_gpu(self, gpu: NativeGpu, tensors: Sequence[int]) -> NativeGpuRead:
         """Begins to read the tensors of these numbers."""
-        requests = (_Request * len(tensors))(*(
-            _Request(self.number, tensor, 0, -1, None, self._sizes[tensor]) for tensor in tensors))
+        requests = (structures.Request * len(tensors))(*(
+            structures.Request(self.number, tensor, 0, -1, None, self._sizes[tensor]) for tensor in tensors))
         return NativeGpuRead(self, gpu, requests)
 
     def read_into(self, tensor: int, begin: int, out: Bytes, threads: int = 1) -> None:
         """Fills `out` with bytes of a tensor from `begin` on. A whole tensor is compared with the manifest's
         checksum, a part of a compressed file with those of its frames. Thread-safe."""
         blob, whole = self.blob(), out.size == self._sizes[tensor]
-        options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=threads,
+        options = structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=threads,
                                verify=int(whole or self._compressed))
         self.check(blob.functions.mxfp4_repack_read_part(
             blob.handle, self.number, tensor, begin, out.ctypes.data, out.size, ctypes.byref(options)))
@@ -412,7 +378,7 @@ class NativeLayer:
     def cuts(self, tensor: int, begin: int, limit: int) -> Iterator[Tuple[int, int]]:
         """Cuts a tensor's bytes from `begin` on into pieces of at most `limit` bytes, at frames' ends where
         they can be."""
-        blob, stop = self.blob(), _SIZE()
+        blob, stop = self.blob(), SIZE()
         while begin < self._sizes[tensor]:
             self.check(blob.functions.mxfp4_repack_cut(blob.handle, self.number, tensor, begin, limit,
                                                        ctypes.byref(stop)))
