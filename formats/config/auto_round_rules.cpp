@@ -62,30 +62,35 @@ void add_extra_rules(const AutoRoundJson& modules, const QuantizationJson& text,
 
 // Throws Error::input where the engine's own check of its MXFP type stops.
 void refuse_unread(const QuantizationJson& text, const AutoRoundJson& type) {
+  const AutoRoundJson& root = *text.quantization;
+  for (const char* key : {"extra_config", "block_name_to_quantize", "to_quant_block_names"}) {
+    const AutoRoundJson& value = member_of(root, key);
+    const bool named = key[0] != 'e' && (value.is_string() || is_list_of_texts(value));
+    if (is_falsy(value) || value.is_object() || named) continue;
+    throw Error::input(refused_value(text.where, key, value, "names"));
+  }
   if (type != "mx_fp") return;
-  std::vector<WantedMember> wanted;
-  if (text.quantization->contains("sym")) wanted.push_back({"sym", true});
-  if (text.quantization->contains("backend")) wanted.push_back({"backend", "auto"});
-  const std::string refusal = first_refused(text.where, *text.quantization, wanted);
-  if (!refusal.empty()) throw Error::input(refusal);
+  // The second is read where the first is not there.
+  const char* backend = root.contains("backend") ? "backend" : "vllm_backend";
+  if (!root.contains(backend) || root[backend] == "auto") return;
+  throw Error::input(refused_value(text.where, backend, root[backend], "auto"));
 }
 
 // The rule for modules that no entry of extra_config names. Where blocks are named, others are not
 // quantized.
 void add_blocks(const QuantizationJson& text, ModuleQuantization general, Quantization& method) {
-  for (const char* key : {"block_name_to_quantize", "to_quant_block_names"}) {
-    const AutoRoundJson& given = member_of(*text.quantization, key);
-    std::vector<std::string> blocks;
-    if (given.is_string()) {
-      std::istringstream listed(given.get<std::string>());
-      for (std::string block; std::getline(listed, block, ',');) blocks.push_back(block);
-    }
-    if (given.is_array()) {
-      for (const AutoRoundJson& block : given) {
-        if (block.is_string()) blocks.push_back(block.get<std::string>());
-      }
-    }
-    if (blocks.empty()) continue;
+  // The second key is read where the first is not there.
+  const char* key = text.quantization->contains("block_name_to_quantize") ? "block_name_to_quantize"
+                                                                          : "to_quant_block_names";
+  const AutoRoundJson& given = member_of(*text.quantization, key);
+  std::vector<std::string> blocks;
+  if (given.is_string()) {
+    std::istringstream listed(given.get<std::string>());
+    for (std::string block; std::getline(listed, block, ',');) blocks.push_back(block);
+  } else if (given.is_array()) {
+    blocks = given.get<std::vector<std::string>>();
+  }
+  if (!blocks.empty()) {
     ModuleQuantization inside = general;
     inside.kind = PatternKind::kBeginning;
     for (std::string& block : blocks) {
@@ -93,7 +98,7 @@ void add_blocks(const QuantizationJson& text, ModuleQuantization general, Quanti
       method.rules.push_back(inside);
     }
     general.refusal = refused_value(text.where, key, given, "the experts among the blocks");
-    break;
+    general.unnamed = true;
   }
   method.rules.push_back(std::move(general));
 }
@@ -111,6 +116,14 @@ void read_auto_round(const QuantizationJson& text, Quantization& method) {
   if (!packing.is_null() && packing != "auto_round:llm_compressor") {
     throw Error::input(
         refused_value(text.where, "packing_format", packing, "auto_round:llm_compressor"));
+  }
+  // A release asks either for the key or for what it says.
+  if (!root.contains("sym")) method.lacks.emplace_back("sym");
+  if (type == "mx_fp" && root.contains("sym") && is_falsy(root["sym"])) {
+    method.lacks.emplace_back("sym true");
+  }
+  if (root.contains("packing_format") && packing.is_null()) {
+    method.lacks.emplace_back("packing_format");
   }
   refuse_unread(text, type);
   add_extra_rules(member_of(root, "extra_config"), text, method);

@@ -26,12 +26,46 @@ Json with_defaults(Json weights) {
   return weights;
 }
 
+// Empty when the members that the group's arguments have are of the types that the package
+// compressed-tensors asks for; what is not there has a default.
+std::string argument_refusal(const Json& arguments, const std::string& where) {
+  const auto legal = [&](const char* key, auto&& holds) {
+    return !arguments.contains(key) || holds(arguments[key]);
+  };
+  const auto flag = [](const Json& value) {
+    return value.is_boolean() || (value.is_number() && (value == 0 || value == 1));
+  };
+  const auto refused = [&](const char* key, std::string_view expected) {
+    return refused_value(where, key, arguments[key], expected);
+  };
+  const std::string type = lower_text_of(arguments, "type", "int");
+  if (!legal("type", [&](const Json& value) {
+        return value.is_string() && (type == "int" || type == "float");
+      })) {
+    return refused("type", "int or float");
+  }
+  if (!legal("num_bits", [&](const Json& value) {
+        return value.is_number() && (type != "float" || value == 4 || value == 8);
+      })) {
+    return refused("num_bits", type == "float" ? "4 or 8" : "a number");
+  }
+  for (const char* key : {"symmetric", "dynamic"}) {
+    const bool local = key[0] == 'd' && lower_text_of(arguments, key, "") == "local";
+    if (!local && !legal(key, flag)) return refused(key, "true or false");
+  }
+  if (!legal("strategy", [](const Json& value) { return value.is_null() || value.is_string(); })) {
+    return refused("strategy", "a name");
+  }
+  return {};
+}
+
 // Empty when the group's weights are MXFP4.
 std::string group_refusal(const Json& group, const std::string& where) {
   const Json& given = member_of(group, "weights");
   if (!given.is_object()) return refused_value(where, "weights", given, "an object");
   const Json weights = with_defaults(given);
   const std::string at = where + ".weights";
+  if (std::string refusal = argument_refusal(given, at); !refusal.empty()) return refusal;
   if (is_the_text(member_of(weights, "strategy"), "tensor_group")) {
     return fmt::format("{}.strategy: tensor_group: NVFP4; {}", at, kOnlyMxfp4);
   }
@@ -86,7 +120,7 @@ std::string scheme_of(const Json& group, const Json& format) {
 
 bool is_true(const Json& object, std::string_view key, bool otherwise) {
   const Json& value = member_of(object, key);
-  return value.is_null() ? otherwise : value == true;
+  return value.is_null() ? otherwise : !is_falsy(value);
 }
 
 // Quantization::activation of a group with MXFP4 weights. Defaults and refusals are
@@ -94,15 +128,18 @@ bool is_true(const Json& object, std::string_view key, bool otherwise) {
 // (compressed_tensors.py, _is_mxfp4_w4a8_fp8). Throws Error::input.
 std::string group_activation(const Json& group, const std::string& where) {
   const Json& inputs = member_of(group, "input_activations");
-  if (inputs.is_null() || inputs.empty()) return {};
+  if (is_falsy(inputs)) return {};
   const std::string at = where + ".input_activations";
   if (!inputs.is_object()) throw Error::input(refused_value(at, "", inputs, "an object"));
+  if (std::string refusal = argument_refusal(inputs, at); !refusal.empty()) {
+    throw Error::input(refusal);
+  }
   const Json& size = member_of(inputs, "group_size");
   const bool grouped = size.is_number_integer() && size > 0;
   const std::string strategy = lower_text_of(inputs, "strategy", grouped ? "group" : "tensor");
   const Json& dynamic = member_of(inputs, "dynamic");
   const bool local = dynamic.is_string() && lower_text_of(inputs, "dynamic", "") == "local";
-  if (local ? strategy != "tensor_group" : !dynamic.is_null() && !dynamic.is_boolean()) {
+  if (local && strategy != "tensor_group") {
     throw Error::input(refused_value(at, "dynamic", dynamic, "true or false"));
   }
   if (strategy == "token" && !local && !is_true(inputs, "dynamic", false)) {
@@ -176,8 +213,22 @@ class TargetRules {
 
 }  // namespace
 
+// Throws Error::input where the engine stops at what the config says beside its groups.
+void check_members(const QuantizationJson& text) {
+  const Json& root = *text.quantization;
+  if (root.contains("ignore") && !is_list_of_texts(root["ignore"])) {
+    throw Error::input(refused_value(text.where, "ignore", root["ignore"], "a list of names"));
+  }
+  for (const char* key : {"sparsity_config", "transform_config"}) {
+    const Json& value = member_of(root, key);
+    if (is_falsy(value) || (value.is_object() && is_falsy(member_of(value, "targets")))) continue;
+    throw Error::input(refused_value(text.where, key, value, "none: the engine reads none"));
+  }
+}
+
 // One MXFP4 group is enough; which layers it holds for, the targets say.
 void read_compressed_tensors(const QuantizationJson& text, Quantization& method) {
+  check_members(text);
   const Json& groups = required_object(*text.quantization, text.where, "config_groups");
   const Json& format = member_of(*text.quantization, "format");
   if (format.is_string()) method.format = format.get<std::string>();

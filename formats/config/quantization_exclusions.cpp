@@ -34,7 +34,11 @@ void add_name(std::string_view name, bool first_only, Exclusions& out) {
   const std::string_view tail = name.substr(at + kRoutedExperts.size());
   if (!tail.empty() && tail.front() != '.') return;
   if (first_only && !tail.starts_with(".0.")) return;
-  if (const auto layer = numbered_layer(name.substr(0, at))) out.layers.insert(*layer);
+  const auto layer = numbered_layer(name.substr(0, at));
+  if (!layer) return;
+  const bool fresh = out.layers.insert(*layer).second;
+  if (tail.empty()) out.by_part.erase(*layer);
+  if (!tail.empty() && fresh) out.by_part.insert(*layer);
 }
 
 void add_list(const Json& list, bool first_only, Exclusions& out) {
@@ -73,7 +77,7 @@ Exclusions read_exclusions(const Json& quantization) {
     add_list(member_of(quantization, "ignore"), true, out);
   } else if (method == "auto-round" || method == "inc") {
     add_extra_config(member_of(quantization, "extra_config"), out);
-  } else if (member_of(quantization, "store_dtype") == "mxfp4") {
+  } else if (method == "fp8" || method == "deepseek_v4_fp8") {
     const Json& ignored = member_of(quantization, "ignored_layers");
     const bool named = ignored.is_array() && !ignored.empty();
     add_list(named ? ignored : member_of(quantization, "modules_to_not_convert"), false, out);

@@ -23,6 +23,17 @@ const nlohmann::ordered_json& member_of(const nlohmann::ordered_json& object,
   return found == object.end() ? kNull : *found;
 }
 
+bool is_falsy(const nlohmann::ordered_json& value) {
+  if (value.is_string()) return value.get_ref<const std::string&>().empty();
+  if (value.is_number()) return value == 0;
+  return value == false || value.empty();
+}
+
+bool is_list_of_texts(const nlohmann::ordered_json& value) {
+  if (!value.is_array()) return value == "" || (value.is_object() && value.empty());
+  return std::all_of(value.begin(), value.end(), [](const auto& one) { return one.is_string(); });
+}
+
 bool is_the_text(const nlohmann::ordered_json& value, std::string_view text) {
   return value.is_string() && value.get_ref<const std::string&>() == text;
 }

@@ -25,6 +25,7 @@ struct ModuleQuantization {
   // compressed-tensors: the group's words for weights and activations. The engine takes a layer's
   // projections only where these are equal.
   std::string scheme{};
+  bool unnamed = false;  // the refusal: these modules are left out of the quantization
   // Quark: the weights are MXFP4. With a refusal the engine stops at such a layer.
   bool mxfp4_weights = false;
   bool other_static = false;  // as Quantization::other_static
@@ -33,6 +34,7 @@ struct ModuleQuantization {
 // The routed experts that a config leaves out of its quantization.
 struct Exclusions {
   std::set<int64_t> layers;           // by name: the layer's experts, or some of them
+  std::set<int64_t> by_part;          // of these, the layers of which only parts are named
   std::vector<std::string> patterns;  // regular expressions, matched from the beginning of a name
   bool of_linears = false;            // the names are of expert 0's linear layers
   bool shared_experts = false;        // an entry speaks of the shared experts
@@ -49,6 +51,8 @@ struct Quantization {
   std::string activation;
   std::vector<ModuleQuantization> rules{};  // the first whose pattern matches a module decides
   std::string format{};  // compressed-tensors: "mxfp4-pack-quantized", ...; empty: not said
+  // Keys that some release asks for and that are not there: "sym", "export.kv_cache_group".
+  std::vector<std::string> lacks{};
   // Quark: some specification of a tensor is a list of one, which not every release reads.
   bool single_lists = false;
   // Quark: static activations of the experts do not say both that they have one scale for a tensor

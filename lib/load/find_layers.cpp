@@ -258,8 +258,8 @@ void warn_of_left_out(Collected& found, const ModelConfig& config) {
   std::vector<int64_t> layers;
   for (const LayerTable& table : found.tables) {
     if (table.draft()) continue;
-    const bool unnamed = quantization.named_only &&
-                         find_rule(quantization, table.module(), table.linear()) == nullptr;
+    const ModuleQuantization* rule = find_rule(quantization, table.module(), table.linear());
+    const bool unnamed = rule == nullptr ? quantization.named_only : rule->unnamed;
     if (unnamed || is_excluded(quantization, table.layer(), table.module(), table.linear()))
       layers.push_back(table.layer());
   }

@@ -116,6 +116,23 @@ const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
   ModelConfig known = config;
   if (!known.quantization)
     known.quantization.emplace().name = "mxfp4";  // original gpt-oss says nothing
+  for (const std::string& key : known.quantization->lacks) {
+    if (std::ranges::find(rules.loader.asked_keys, key) == rules.loader.asked_keys.end()) continue;
+    throw Error::unsupported(fmt::format("{} asks the quantization of method {} for {}, which is "
+                                         "not there",
+                                         rules.name, known.quantization->name, key))
+        .reference_type("ValueError");
+  }
+  // A layer of a draft matters only where the draft is served.
+  const std::set<int64_t>& parts = known.quantization->excluded.by_part;
+  if (known.quantization->name == "quark" && !rules.loader.excludes_by_part && !parts.empty() &&
+      *parts.begin() < known.num_hidden_layers.value_or(0)) {
+    throw Error::unsupported(
+        fmt::format("{} leaves a layer's experts out only by the name of the whole, and Quark's "
+                    "exclude names single ones of layer {}; newer releases read it",
+                    rules.name, *parts.begin()))
+        .reference_type("RuntimeError");
+  }
   if (known.quantization->single_lists && !rules.loader.reads_single_lists) {
     throw Error::unsupported(
         fmt::format("{} does not read a Quark specification that is a list of one, where newer "

@@ -188,9 +188,14 @@ struct LoaderRules {
   // The gpt-oss method gives other models biases of zeros. Releases ask the model for has_bias
   // first (quantization/mxfp4.py, create_weights), which only gpt-oss has.
   bool creates_biases = true;
+  // Keys of a quantization config without which the engine stops, by their path in it.
+  std::vector<std::string_view> asked_keys{};
   // A tensor's specification in a Quark config may be a list of one (quantization/quark/quark.py,
   // _unwrap_single_quant_config).
   bool reads_single_lists = false;
+  // A layer's experts are left out where a Quark config leaves out one of them
+  // (quantization/quark/utils.py, should_ignore_layer); older releases ask for the whole's name.
+  bool excludes_by_part = false;
   // Static activations of Quark have to say that they are symmetric, with one scale for a tensor
   // (quantization/quark/quark.py, _is_w_ocp_mx_a_x).
   bool asks_static_form = false;

@@ -57,7 +57,7 @@ def compressed_tensors(*groups, form="mxfp4-pack-quantized"):
 
 def quark(**weight):
     fp4 = {"dtype": "fp4", "qscheme": "per_group", "group_size": 32, "scale_format": "e8m0", "is_dynamic": False}
-    return {"quant_method": "quark", "export": {"kv_cache_group": []}, "layer_quant_config": {}, "exclude": ["lm_head"],
+    return {"quant_method": "quark", "export": {"kv_cache_group": []}, "layer_quant_config": {}, "layer_type_quant_config": {}, "exclude": ["lm_head"],
             "global_quant_config": {"weight": {**fp4, **weight}, "input_tensors": {**fp4, "is_dynamic": True}, "output_tensors": None, "bias": None}}
 
 

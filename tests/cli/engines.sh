@@ -23,7 +23,7 @@ json.dump({"architectures": ["DeepseekV4ForCausalLM"], "model_type": "deepseek_v
            "moe_intermediate_size": inter, "num_hidden_layers": 1, "n_routed_experts": experts,
            "num_experts_per_tok": 2, "norm_topk_prob": True, "scoring_func": "sqrtsoftplus", "topk_method": "noaux_tc",
            "num_attention_heads": 8, "expert_dtype": "fp4",
-           "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}, open("v4/config.json", "w"))
+           "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}}, open("v4/config.json", "w"))
 json.dump({"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "hidden_size": 2880, "intermediate_size": 2880,
            "num_local_experts": 8, "num_hidden_layers": 1, "num_attention_heads": 64, "num_key_value_heads": 8,
            "num_experts_per_tok": 4, "quantization_config": {"quant_method": "mxfp4"}}, open("oss.json", "w"))

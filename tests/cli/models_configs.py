@@ -6,7 +6,7 @@ import shutil
 import layer_files
 import numpy
 from drawn_models import (GATED, NUMBERED, RELEASE, SEED, check_all, compressed_tensors, convert, draw, experts, explain, group,
-                          numbers, quark, qwen3, refused, run, save)
+                          numbers, other_experts, quark, qwen3, refused, run, save)
 
 
 def gpt_oss(name, layers=2):
@@ -82,7 +82,7 @@ def hdf5_with_records():
 
 def other_words_of_configs():
     """Ling's MXFP4 experts in an FP8 model, Quark's specification as a list of one, FP8 experts of a module rule."""
-    ling = qwen3({"quant_method": "fp8", "weight_block_size": [128, 128], "routed_experts_quant_method": "mxfp4"}, 1, 4, 256, 128)
+    ling = qwen3({"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128], "routed_experts_quant_method": "mxfp4"}, 1, 4, 256, 128)
     ling["model_type"] = "bailing_moe_v3"
     tensors = experts("model.layers.0.mlp.experts", 4, 256, 128, scale=".weight_scale_inv")
     (manifest,), _ = convert(save("ling", ling, tensors), "--arch", "sm100")
@@ -96,13 +96,13 @@ def other_words_of_configs():
     listed["global_quant_config"]["weight"] = [listed["global_quant_config"]["weight"]]
     plain = experts("model.layers.0.mlp.experts", 4, 256, 128)
     convert(save("listed", qwen3(listed, 1, 4, 256, 128), plain), "--arch", "gfx950")
-    # Executed: 0.31.0 and 0.33.0 read it; older releases ask the list for its dtype.
+    # Executed: 0.30.0 and later read it; older releases ask the list for its dtype.
     for group in ("weight", "input_tensors"):
         config = quark()
         whole = config["global_quant_config"]
         config["layer_quant_config"] = {"*experts*": {**whole, group: [whole[group]]} if whole[group] else {**whole, "weight": [whole["weight"]]}}
         save("listed", qwen3(config, 1, 4, 256, 128), plain)
-        for release, code in (("0.33.0", 0), ("0.31.0", 0), ("0.30.0", 4), ("0.21.0", 4)):
+        for release, code in (("0.33.0", 0), ("0.30.0", 0), ("0.29.0", 4), ("0.21.0", 4)):
             done = run("explain", "listed", "--arch", "gfx950", "--revision", release)
             assert done.returncode == code, (release, group, done.stderr)
             assert code == 0 or "does not read a Quark specification that is a list of one" in done.stderr, done.stderr
@@ -143,10 +143,40 @@ def left_out_experts():
             _, text = convert(save("left", qwen3(quantization, 2, 4, 256, 256), tensors), *flags)
             warned = said if quantization["quant_method"] != "mxfp4" else ""
             assert (warned in text) if warned else "leaves out" not in text, (quantization, text)
+    # AutoRound's blocks, by the key that is read first, where both are there.
+    rounds = {"quant_method": "auto-round", "bits": 4, "group_size": 32, "sym": True, "data_type": "mx_fp", "packing_format": "auto_round:llm_compressor"}
+    out = draw(0, 1)
+    kept, key = f"model.layers.{1 - out}.", draw("block_name_to_quantize", "to_quant_block_names")
+    for blocks, said in (({key: draw(kept, [kept])}, f"leaves out the experts of layer {out},"), ({key: draw("visual.blocks", ["visual."])}, "layers 0-1"),
+                         ({key: draw("model.layers", "visual,model.layers")}, ""), ({"block_name_to_quantize": None, "to_quant_block_names": kept}, "")):
+        tensors = {}
+        for layer in range(2):
+            tensors.update(experts(f"model.layers.{layer}.mlp.experts", 4, 256, 256, codes=".weight_packed"))
+        _, text = convert(save("left", qwen3({**rounds, **blocks}, 2, 4, 256, 256), tensors), "--arch", "sm90")
+        assert (said in text) if said else "leaves out" not in text, (blocks, text)
     unnamed = compressed_tensors(group(["re:.*self_attn.*"]))
     tensors = experts("model.layers.0.mlp.experts", 4, 256, 256, codes=".weight_packed")
     _, text = convert(save("left", qwen3(unnamed, 1, 4, 256, 256), tensors), "--arch", "sm90")
     assert "leaves out the experts of layer 0" in text, text
+
+
+def parts_left_out():
+    """Quark's exclude that names single experts of a layer: from 0.26.0 on the layer is left out. Executed: older releases ask for the whole's name,
+    make MXFP4 for that layer, and stop at its plain weights; of a draft, which they do not serve, it does not matter."""
+    out = draw(0, 1)
+    module = f"model.layers.{out}.mlp.experts"
+    tensors = experts(f"model.layers.{1 - out}.mlp.experts", 4, 256, 256)
+    tensors.update(other_experts(module, 4, 256, 256, "BF16"))
+    parts = draw([f"{module}.{draw(0, 3)}.{draw(*GATED)}"], [f"{module}.*.{draw(*GATED)}"], [f"{module}.{e}.{p}" for e in range(4) for p in GATED])
+    for exclude, older in ((parts, 4), ([module, *parts], 0), ([*parts, module], 0), ([f"re:.*layers.{out}.mlp.experts"], 0)):
+        save("parts", qwen3({**quark(), "exclude": ["lm_head", *exclude]}, 2, 4, 256, 256), tensors)
+        for release, code in (("0.25.1", older), (draw("0.22.0", "0.23.0", "0.24.0"), older), ("0.26.0", 0), (draw("0.28.0", "0.33.0"), 0)):
+            done = run("explain", "parts", "--arch", "gfx950", "--revision", release)
+            named = f"names single ones of layer {out};" in done.stderr
+            assert named == bool(code) and (not named or done.returncode == code), (exclude, release, done.stderr)
+    drafts = [name.replace(f".{out}.", ".2.") for name in parts]
+    save("parts", qwen3({**quark(), "exclude": drafts}, 2, 4, 256, 256), experts(module, 4, 256, 256) | experts(f"model.layers.{1 - out}.mlp.experts", 4, 256, 256))
+    assert "names single ones" not in run("explain", "parts", "--arch", "gfx950", "--revision", "0.25.1").stderr
 
 
 def no_config():
@@ -241,5 +271,5 @@ def size_that_helps():
 
 
 if __name__ == "__main__":
-    check_all(constants_of_python, index_with_others, hdf5_with_records, other_words_of_configs, left_out_experts, no_config,
+    check_all(constants_of_python, index_with_others, hdf5_with_records, other_words_of_configs, left_out_experts, parts_left_out, no_config,
               only_a_config, no_checkpoints, size_that_helps)

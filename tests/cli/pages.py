@@ -71,7 +71,7 @@ def make_checkpoints():
         json.dump({"architectures": ["DeepseekV4ForCausalLM"], "model_type": "deepseek_v4", "hidden_size": hidden,
                    "moe_intermediate_size": inter, "num_hidden_layers": 1, "n_routed_experts": count, "num_experts_per_tok": 2,
                    "norm_topk_prob": True, "scoring_func": "sqrtsoftplus", "topk_method": "noaux_tc", "num_attention_heads": 64,
-                   "expert_dtype": "fp4", "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}, file)
+                   "expert_dtype": "fp4", "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}}, file)
 
 
 def stand_in(name, text):

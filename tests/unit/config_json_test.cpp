@@ -241,7 +241,9 @@ TEST(ModelConfig, QuarkWeights) {
   json config = quark();
   json& global = config["quantization_config"]["global_quant_config"];
   global["output_tensors"] = json::object();
-  EXPECT_NE(global_refusal(config).find("output_tensors: {}"), std::string::npos);
+  EXPECT_EQ(global_refusal(config), "");
+  global["output_tensors"] = {{"dtype", "fp8_e4m3"}};
+  EXPECT_NE(global_refusal(config).find("output_tensors: {"), std::string::npos);
   global["weight"] = json::array({1, 2});
   EXPECT_NE(global_refusal(config).find("weight: [1,2]"), std::string::npos);
 }

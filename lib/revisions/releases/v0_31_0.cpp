@@ -156,7 +156,6 @@ const Release kRelease0310 = {
           require_normalized_mega_moe(rules);
           // models/deepseek_v4/quant_config.py: Quark's checkpoints are Quark's again.
           edit::remove(rules.callers, "Quark fp4 weights, model_type deepseek_v4");
-          rules.loader.reads_single_lists = true;  // quantization/quark/quark_moe.py
         },
 };
 

@@ -54,7 +54,9 @@ RuleSet rules_of_sglang_0_5_16() {
   rules.takes_override = false;
   rules.load_notes = sglang::load_notes();
   rules.parameter_names = sglang::parameter_names();
-  rules.loader = {.strides_by_checkpoint = true, .creates_biases = false};
+  rules.loader = {.strides_by_checkpoint = true,
+                  .creates_biases = false,
+                  .asked_keys = {"activation_scheme"}};  // layers/quantization/fp8.py
   rules.rounding = sglang::rounding();
   rules.layouts = sglang::layouts();
   return rules;

@@ -25,7 +25,8 @@ def model_config(name):
                     "kimi_k3": {"quant_method": "compressed-tensors", "format": "mxfp4-pack-quantized", "config_groups": {"group_0": {
                         "targets": ["Linear"], "format": "mxfp4-pack-quantized", "weights": {
                             "num_bits": 4, "type": "float", "strategy": "group", "group_size": 32, "symmetric": True}}}},
-                    "bailing_moe_v3": {"quant_method": "fp8", "weight_block_size": [128, 128], "routed_experts_quant_method": "mxfp4"}}.get(name, {"quant_method": "fp8"})
+                    "bailing_moe_v3": {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128],
+                                       "routed_experts_quant_method": "mxfp4"}}.get(name, {"quant_method": "fp8", "activation_scheme": "dynamic"})
     # Heads that every rank count of the grid divides.
     made = {"architectures": [architecture], "model_type": model_type, "hidden_size": hidden, "num_hidden_layers": 1, "num_attention_heads": 64,
             "num_key_value_heads": 8, "num_experts_per_tok": 4, "quantization_config": quantization}

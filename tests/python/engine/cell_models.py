@@ -54,8 +54,6 @@ def reduced(config, experts):
     text.update({key: experts for key in EXPERTS if key in text})
     text.update({key: min(text[key], experts) for key in TOP_K if key in text})
     text.update({key: 0 for key in DRAFTS if key in text})
-    if made.get("quantization_config", {}).get("quant_method") == "fp8":
-        made["quantization_config"].setdefault("activation_scheme", "dynamic")
     if "first_k_dense_replace" in text:
         text["first_k_dense_replace"] = min(1, text["first_k_dense_replace"])
     text.update(num_hidden_layers=first_of(made) + LAYERS, vocab_size=VOCABULARY, max_position_embeddings=4096)

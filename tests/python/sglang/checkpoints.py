@@ -6,7 +6,7 @@ import subprocess
 
 CONFIGS = {
     "gpt_oss": {"architectures": ["GptOssForCausalLM"], "quantization_config": {"quant_method": "mxfp4"}},
-    "deepseek_v4": {"architectures": ["DeepseekV4ForCausalLM"], "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}, "expert_dtype": "fp4"},
+    "deepseek_v4": {"architectures": ["DeepseekV4ForCausalLM"], "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}, "expert_dtype": "fp4"},
     "kimi_k3": {"architectures": ["KimiK3ForConditionalGeneration"], "hidden_act": "situ", "quantization_config": {
         "quant_method": "compressed-tensors", "format": "mxfp4-pack-quantized", "config_groups": {"group_0": {
             "targets": ["Linear"], "format": "mxfp4-pack-quantized", "weights": {"num_bits": 4, "type": "float", "strategy": "group", "group_size": 32, "symmetric": True}}}}},
