@@ -48,7 +48,7 @@ Manifest as_if_made_for(const FitQuestion& question, Manifest rank) {
 }
 
 // The backend that the engine would choose, asked with a typical model of the blob's style; empty
-// if it would refuse, or if the rules do not know a name.
+// if it would refuse or stop, or if the rules do not know a name.
 std::optional<Backend> choice(const RuleSet& rules, const DeploymentFacts& facts,
                               const Manifest& rank) {
   const std::optional<ModelConfig> config = typical_config(rank);
@@ -56,10 +56,34 @@ std::optional<Backend> choice(const RuleSet& rules, const DeploymentFacts& facts
   try {
     const CallerRow* caller = find_caller(rules, *config);
     const Deployment deployment = resolve_deployment(rules, facts, caller, &*config);
-    return decide(rules, deployment, {.caller = caller, .family = rank.target.family}).backend;
+    const ModelFacts model{.caller = caller, .family = rank.target.family};
+    const Decision decision = decide(rules, deployment, model);
+    const auto notes = load_notes(rules, deployment, model, decision);
+    if (std::ranges::any_of(notes, &LoadNote::stops)) return std::nullopt;
+    return decision.backend;
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+// Whether the engine takes the blob's backend, by itself or when told to.
+bool takes_backend(const RuleSet& rules, DeploymentFacts facts, const Manifest& rank) {
+  if (choice(rules, facts, rank) == rank.target.backend) return true;
+  return std::ranges::any_of(rules.aliases, [&](const AliasRow& row) {
+    facts.moe_backend = row.name;
+    return choice(rules, facts, rank) == rank.target.backend;
+  });
+}
+
+// A backend that --backend or --moe-backend named is not the engine's own choice; but a machine on
+// which no name makes the engine take it does not read the blob.
+void check_told_backend(const FitQuestion& question, const Manifest& rank,
+                        std::vector<FitReason>& reasons) {
+  const DeploymentFacts own = facts_of_blob(rank);
+  if (!takes_backend(rules_of_blob(rank), own, rank)) return;  // nor on its own machine
+  if (takes_backend(*question.rules, merge_facts(question.facts, own), rank)) return;
+  reasons.push_back(
+      {fmt::format("the engine takes {} there under no name", backend_name(rank.target.backend))});
 }
 
 // Whether the engine chooses another backend. A manifest does not tell every fact of its decision,
@@ -69,9 +93,10 @@ void check_engines_choice(const FitQuestion& question, const Manifest& rank,
                           std::vector<FitReason>& reasons) {
   const Backend made_for = rank.target.backend;
   const bool named = question.facts.moe_backend.has_value();
-  if ((rank.decision.forced && !named) || rank.layout == kLoadedLayoutId) return;
+  if (rank.layout == kLoadedLayoutId) return;
   const DeploymentFacts own = facts_of_blob(rank);
-  if (!named && choice(rules_of_blob(rank), own, rank) != made_for) return;
+  if (!named && (rank.decision.forced || choice(rules_of_blob(rank), own, rank) != made_for))
+    return check_told_backend(question, rank, reasons);
   const std::optional<Backend> there =
       choice(*question.rules, merge_facts(question.facts, own), rank);
   if (there == made_for) return;

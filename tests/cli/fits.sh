@@ -5,6 +5,7 @@ convert_quietly "$model" -o old --arch sm90 --revision 0.25.1
 convert_quietly "$model" -o two --arch sm90 --revision 0.33.0 --tp-size 2
 convert_quietly "$model" -o forced --arch sm90 --revision 0.33.0 --backend MARLIN
 convert_quietly "$model" -o named --arch sm90 --revision 0.33.0 --moe-backend marlin
+convert_quietly "$model" -o ampere --arch sm80 --revision 0.33.0
 printf '{"vllm": "0.33.0", "platform": "cuda", "arch": "sm90"}' >same.json
 printf '{"vllm": "0.33.0", "platform": "cuda", "arch": "sm100"}' >other.json
 printf '{"vllm": "0.99.0", "platform": "cuda", "arch": "sm90"}' >newer.json
@@ -50,6 +51,8 @@ done <<'END'
 1|the engine chooses TRITON there, this blob is for MARLIN|named --moe-backend auto --revision 0.33.0
 1|4 ranks there, this blob is of 2 ranks|two --tp-size 4
 1|1 rank there, this blob is of 2 ranks|two --tp-size 1
+1|the engine takes MARLIN there under no name|forced --arch gfx950
+0||forced --arch sm100
 7|0.99.0 is newer than vllm-|new --revision 0.99.0
 7|0.99.0 is newer than vllm-|new --target newer.json
 7|no rules for 0.33.0rc1: the plug-in proves|new --revision 0.33.0rc1
@@ -57,6 +60,12 @@ done <<'END'
 7|no rules for 0.20.0: the plug-in proves|new --target older.json
 7|no rules for 0.33.0rc2|new --target rc.json
 END
+# On a machine where start-up stops nothing fits, and no command makes a blob for it.
+for arguments in 'forced --arch sm75' 'named --arch sm75' 'ampere --arch sm75' 'forced --arch x86_64'; do
+  # shellcheck disable=SC2086
+  expect_exit 1 "$BIN" fits $arguments --revision 0.33.0
+  grep -q '^  because  the engine ' stdout || { cat stdout >&2; fail "$arguments: not the reason"; }
+done
 expect_exit 1 "$BIN" fits new --target other.json
 grep -qx '  differs  --arch: sm90, now sm100' stdout || { cat stdout >&2; fail 'not the fact that differs'; }
 
