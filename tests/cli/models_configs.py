@@ -87,7 +87,10 @@ def other_words_of_configs():
     tensors = experts("model.layers.0.mlp.experts", 4, 256, 128, scale=".weight_scale_inv")
     (manifest,), _ = convert(save("ling", ling, tensors), "--arch", "sm100")
     assert explain("ling", "--arch", "sm100")["method"] == "Mxfp4MoEMethod"
-    ling["quantization_config"]["routed_experts_quant_method"] = "nvfp4"
+    # The model class asks for its key only beside blocks.
+    del ling["quantization_config"]["weight_block_size"]
+    refused("a model of type bailing_moe_v3 is quantized as FP8", save("ling", ling, tensors))
+    ling["quantization_config"] |= {"weight_block_size": [128, 128], "routed_experts_quant_method": "nvfp4"}
     refused("routed_experts_quant_method: nvfp4, expected mxfp4", save("ling", ling, tensors))
     ling["quantization_config"]["routed_experts_quant_method"] = "mxfp4"
     ling["model_type"] = "qwen3_moe"

@@ -3,8 +3,7 @@
 
 usage: config_keys.py VERSION... [--cache DIR] [--out FILE]
 
-Takes a config of each form that exporters write, changes one member, or two that are drawn, and executes each release's own choice of a config
-class, its `from_config` and its choice and constructor of a method for routed experts, in the faked worlds of world.py. Writes
+Takes a config of each form that exporters write, changes one member, and executes each release's own choice of a config class, its `from_config` and its choice and constructor of a method for routed experts, in the faked worlds of world.py. Writes
 testdata/engines/config_keys.json.xz: {"wheels", "rows": [{"platform", "model", "quantization", "answers": {RELEASE: ANSWER}}]}; an answer is the
 class of the method where the experts are MXFP4, "other" for another one or none, "stop" where the release raises. A release that does not take the
 config as it was has no answers to its changes. Needs README.md's Python.
@@ -15,7 +14,6 @@ import importlib
 import json
 import lzma
 import os
-import random
 import subprocess
 import sys
 import types
@@ -31,7 +29,6 @@ ABSENT = object()
 VALUES = (ABSENT, None, {}, [], False, True, "other")
 # How weights are stored, which some releases do not look at, and what stands for no object.
 LEFT_OUT = (("auto-round", "group_size"), ("quark", "layer_type_quant_config"))
-DRAWN = 400
 
 MX = {"dtype": "fp4", "qscheme": "per_group", "ch_axis": -1, "group_size": 32, "symmetric": None, "scale_format": "e8m0", "is_dynamic": False}
 TENSOR = MX | {"dtype": "fp8_e4m3", "qscheme": "per_tensor", "ch_axis": None, "group_size": None, "symmetric": True, "scale_format": None}
@@ -100,7 +97,7 @@ def left_out(quantization, path, value):
 
 
 def rows():
-    """(number of the base, row): each member of each base with each value, each specification as a list of one, then two members at once."""
+    """(number of the base, row): each member of each base with each value, and each specification as a list of one."""
     made = []
 
     def add(number, quantization):
@@ -114,14 +111,6 @@ def rows():
                     add(number, changed(base, path, value))
         for key in ("weight", "input_tensors") if platform == "rocm" else ():
             add(number, changed(base, ("global_quant_config", key), [base["global_quant_config"][key]]))
-    draws = random.Random("config keys")
-    for _ in range(DRAWN):
-        number = draws.randrange(len(BASES))
-        base = BASES[number][2]
-        (first, one), (second, two) = zip(draws.sample(list(paths(base)), 2), draws.choices(VALUES[:5], k=2))
-        if not left_out(base, first, one) and not left_out(base, second, two):
-            once = changed(base, first, one)
-            add(number, once and changed(once, second, two))
     return made
 
 
