@@ -3,10 +3,11 @@
 
 usage: config_keys.py VERSION... [--cache DIR] [--out FILE]
 
-Takes a config of each form that exporters write, changes one member, and executes each release's own choice of a config class, its `from_config` and its choice and constructor of a method for routed experts, in the faked worlds of world.py. Writes
-testdata/engines/config_keys.json.xz: {"wheels", "rows": [{"platform", "model", "quantization", "answers": {RELEASE: ANSWER}}]}; an answer is the
-class of the method where the experts are MXFP4, "other" for another one or none, "stop" where the release raises. A release that does not take the
-config as it was has no answers to its changes. Needs README.md's Python.
+Takes a config of each form that exporters write, changes one member, and executes each release's own choice of a config class, its `from_config`
+and its choice and constructor of a method for routed experts, in the faked worlds of world.py. Writes testdata/engines/config_keys.json.xz:
+{"wheels", "rows": [{"platform", "model", "quantization", "answers": {RELEASE: ANSWER}}]}; an answer is the class of the method where the experts are
+MXFP4, "other" for another one or none, "stop" where the release raises. A release that does not take the config as it was has no answers to its
+changes. Needs README.md's Python.
 """
 import argparse
 import copy
