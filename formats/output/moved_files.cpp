@@ -105,6 +105,8 @@ std::string move_in(const ReplacementPlaces& places, const Directory& arriving,
   if (fault) {
     throw fault->hint("the same command again moves the files of the new result that are left");
   }
+  // Both folders of each move: the new names, and that the old ones are gone.
+  attempt(fault, [&] { arriving.sync(); });
   attempt(fault, [&] { out.sync(); });
   if (!out.remove_folder(places.arriving) && !out.remove_folder(places.arriving) && !fault) {
     fault = Error::output(fmt::format("cannot remove: {}", std::strerror(errno)))
