@@ -94,13 +94,15 @@ bool has_single_list(const Json& config) {
 // quantized. The list names groups, whose output_tensors are these settings and must be equal.
 void check_kv_cache(const QuantizationJson& text, const Json& patterns, const Json& groups) {
   if (!patterns.is_array() || patterns.empty()) return;
+  const auto is_named = [&](const std::string& group) {
+    return std::any_of(patterns.begin(), patterns.end(), [&](const Json& pattern) {
+      return glob_match(pattern.get_ref<const std::string&>(), group);
+    });
+  };
   const Json* first = nullptr;
   bool equal = true;
   for (const auto& [name, group] : groups.items()) {
-    const bool named = std::any_of(patterns.begin(), patterns.end(), [&](const Json& pattern) {
-      return glob_match(pattern.get_ref<const std::string&>(), name);
-    });
-    if (!named) continue;
+    if (!is_named(name)) continue;
     const Json& settings = member_of(group, "output_tensors");
     if (first == nullptr) first = &settings;
     equal = equal && settings == *first;

@@ -156,6 +156,8 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
       checkpoint.config->quantization->other_static = checkpoint.model.other_static;
     }
     apply_caller(checkpoint.model, find_caller(rules, *checkpoint.config), options.family);
+    std::string missing = missing_keys_warning(rules, *checkpoint.config);
+    if (!missing.empty()) checkpoint.model.warnings.push_back(std::move(missing));
   }
   const size_t all_layers = checkpoint.model.layers.size();
   select_layers(checkpoint.model, options.layers);

@@ -111,18 +111,23 @@ Decision decide_unforced(const RuleSet& rules, const Question& question,
 
 }  // namespace
 
+std::string missing_keys_warning(const RuleSet& rules, const ModelConfig& config) {
+  if (!config.quantization) return {};
+  std::vector<std::string> missing;
+  for (const std::string& key : config.quantization->lacks) {
+    const bool asked = std::ranges::count(rules.loader.asked_keys, key) > 0;
+    if (asked) missing.push_back(key);
+  }
+  if (missing.empty()) return {};
+  return fmt::format("{}: the quantization does not say {}: {} stops when it reads this config",
+                     config.file, fmt::join(missing, ", "), rules.name);
+}
+
 const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
   if (!config.quantization && !config.original_gpt_oss) return nullptr;
   ModelConfig known = config;
   if (!known.quantization)
     known.quantization.emplace().name = "mxfp4";  // original gpt-oss says nothing
-  for (const std::string& key : known.quantization->lacks) {
-    if (std::ranges::find(rules.loader.asked_keys, key) == rules.loader.asked_keys.end()) continue;
-    throw Error::unsupported(fmt::format("{} asks the quantization of method {} for {}, which is "
-                                         "not there",
-                                         rules.name, known.quantization->name, key))
-        .reference_type("ValueError");
-  }
   // A layer of a draft matters only where the draft is served.
   const std::set<int64_t>& parts = known.quantization->excluded.by_part;
   if (known.quantization->name == "quark" && !rules.loader.excludes_by_part && !parts.empty() &&
