@@ -1,4 +1,4 @@
-"""The parts of scripts/bench that read blobs through the C interface: `load` and `peers`."""
+"""The parts of scripts/bench that read through the C interface: `load`, `made` and `peers`."""
 import glob
 import itertools
 import os
@@ -8,7 +8,7 @@ import tempfile
 
 
 class Loads:
-    """Of a Bench, whose other methods it calls; FEW and USUAL are its."""
+    """Of a Bench, whose other methods it calls; FEW, ROWS and USUAL are its."""
 
     def told_seconds(self, program, *arguments):
         """The seconds that a program of tests/bench prints."""
@@ -60,6 +60,24 @@ class Loads:
                 for direct, what in ((1, "direct"), (0, "through the page cache")):
                     self.note("load", f"{backend}, {name}, cold, {threads} threads, {what}", self.ratio(
                         device, lambda: self.cold_seconds(blob, "load_bench", blob, threads, 0, direct)))
+
+    def made_seconds(self, source, backend, flags):
+        words = flags.replace("--", "").split()
+        maker = os.path.join(os.path.dirname(__file__), "made_seconds.py")
+        command = ["/usr/bin/python3", maker, source, f"backend={backend}", *map("=".join, zip(words[::2], words[1::2]))]
+        places = {"MXFP4_REPACK": "mxfp4-repack", "MXFP4_REPACK_LIBRARY": "libmxfp4_repack.so.0"}
+        run = subprocess.run(command, cwd=self.dir, check=True, capture_output=True, text=True, env={
+            **os.environ, **{key: os.path.join(os.path.abspath(self.args.build), name) for key, name in places.items()}})
+        return float(run.stdout)
+
+    def made(self):
+        for target in ("mxfp4-repack", "libmxfp4_repack.so.0"):
+            self.build(target)
+        source = self.checkpoint(1, 16)
+        (reading, flags, _), *others = self.ROWS
+        read = lambda: self.made_seconds(source, reading, flags)
+        for row in others:
+            self.note("made", f"{row[0]}, of reading", self.ratio(read, lambda: self.made_seconds(source, *row[:2])))
 
     def peers(self):
         backend, flags, _ = self.FEW[0]
