@@ -348,6 +348,9 @@ ModelConfig read(std::string_view text) {
       config.quantization->checkpoint_block = block.checkpoint;
       config.quantization->engine_block = block.engine;
     }
+    std::string lacking = unnamed_words(*config.quantization, config.model_type,
+                                        config.num_hidden_layers.value_or(0));
+    if (!lacking.empty()) config.quantization->lacks.push_back(std::move(lacking));
   }
   return config;
 }

@@ -37,6 +37,10 @@ bool reads_routed_experts(const QuantizationJson& text, Quantization& method) {
   if (is_ling_3(text) && !member_of(*text.quantization, "weight_block_size").is_null()) {
     const Json& routed = member_of(*text.quantization, kRoutedMethod);
     if (is_the_text(routed, "mxfp4")) method.routed_experts = kRoutedMethod;
+    const Json& nested = member_of(*text.model, "text_config");
+    if (nested.is_object() && member_of(nested, "quantization_config").is_null()) {
+      method.lacks.emplace_back("text_config.quantization_config");
+    }
     if (!routed.is_null() && method.routed_experts.empty()) {
       throw Error::input(refused_value(text.where, kRoutedMethod, routed, "mxfp4"));
     }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "lib/load/module_rules.hpp"
+
 namespace mxfp4 {
 namespace {
 
@@ -35,6 +37,10 @@ constexpr std::array kBlocks = {
 };
 constexpr BlockRow kOther = {"", "mlp"};
 
+// Classes that tell their experts the checkpoint's names of the projections (ckpt_names).
+constexpr std::array<std::string_view, 5> kTelling = {"deepseek_v4", "lfm2_moe", "minimax_m2",
+                                                      "mixtral", "phimoe"};
+
 const BlockRow& row_of_model(std::string_view model_type) {
   const auto* row = std::ranges::find_if(
       kBlocks, [&](const BlockRow& it) { return model_type.starts_with(it.model_type); });
@@ -53,6 +59,23 @@ std::string experts_path(const StyleRow& row, std::string_view model_type, int64
   if (row.style == Style::kDeepseekV4) return fmt::format("layers.{}.ffn.experts", layer);
   const BlockRow& block = row_of_model(model_type);
   return fmt::format("{}layers.{}.{}.experts", block.before, layer, block.checkpoint);
+}
+
+std::string unnamed_words(const Quantization& quantization, std::string_view model_type,
+                          int64_t layers) {
+  if (!quantization.named_only) return {};
+  constexpr int64_t kMost = 128;
+  const std::string_view block = row_of_model(model_type).checkpoint;
+  const auto named = [&](std::string_view word) {
+    return targets_name(quantization, block, word, std::min(layers, kMost));
+  };
+  const bool spoken = named("gate_proj");
+  const bool numbered = named("w1");
+  if (spoken == numbered) return {};
+  const bool tells = std::ranges::any_of(
+      kTelling, [&](std::string_view beginning) { return model_type.starts_with(beginning); });
+  if (!tells) return spoken ? "" : "targets that name gate_proj";
+  return spoken ? "targets that name w1" : "targets that name gate_proj, not w1";
 }
 
 std::string draft_experts_path(int64_t stage) { return fmt::format("mtp.{}.ffn.experts", stage); }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/core/model_config.hpp"
 #include "lib/load/style_rows.hpp"
 
 namespace mxfp4 {
@@ -18,6 +19,13 @@ struct BlockNames {
 
 // By the beginning of a model_type, "minimax_m2"; a model without a row calls the block "mlp".
 [[nodiscard]] BlockNames block_names(std::string_view model_type);
+
+// What compressed-tensors' targets lack for a release that asks for the projections of a layer's
+// experts by one kind of names: a key of Quantization::lacks; empty if they lack nothing. Up to
+// 0.31.0 the engine asks for gate_proj; then for the names that the model's class tells its
+// experts.
+[[nodiscard]] std::string unnamed_words(const Quantization& quantization,
+                                        std::string_view model_type, int64_t layers);
 
 // The path of a layer's experts in a checkpoint of the model: "model.layers.3.mlp.experts"; in
 // gpt-oss's original names the path of the block itself, "block.3.mlp".

@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <regex>
+#include <utility>
 
 namespace mxfp4 {
 namespace {
@@ -108,16 +110,52 @@ std::string engine_name(const Quantization& quantization, std::string name) {
   return name;
 }
 
+// The same projection's name in the other words that models have for it; empty if there is none.
+std::string with_other_word(const std::string& linear) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kWords = {
+      {{".w1", ".gate_proj"}, {".w3", ".up_proj"}, {".w2", ".down_proj"}}};
+  for (const auto& [numbered, spoken] : kWords) {
+    for (const auto& [word, other] : {std::pair{numbered, spoken}, {spoken, numbered}}) {
+      if (linear.ends_with(word)) {
+        return fmt::format("{}{}", linear.substr(0, linear.size() - word.size()), other);
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 const ModuleQuantization* find_rule(const Quantization& quantization, std::string_view module,
                                     const std::string& linear) {
   const std::string engine_module = engine_name(quantization, std::string(module));
+  const auto find = [&](const std::string& name) -> const ModuleQuantization* {
+    const auto hit = std::ranges::find_if(quantization.rules, [&](const ModuleQuantization& rule) {
+      return matches(rule, engine_module, name);
+    });
+    return hit == quantization.rules.end() ? nullptr : &*hit;
+  };
   const std::string engine_linear = engine_name(quantization, linear);
-  const auto hit = std::ranges::find_if(quantization.rules, [&](const ModuleQuantization& rule) {
-    return matches(rule, engine_module, engine_linear);
-  });
-  return hit == quantization.rules.end() ? nullptr : &*hit;
+  const ModuleQuantization* rule = find(engine_linear);
+  if (rule != nullptr || !quantization.named_only) return rule;
+  const std::string other = with_other_word(engine_linear);
+  return other.empty() ? nullptr : find(other);
+}
+
+bool targets_name(const Quantization& quantization, std::string_view block, std::string_view word,
+                  int64_t layers) {
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    for (const std::string_view before :
+         {"model.", "model.language_model.", "language_model.model.", ""}) {
+      const std::string linear = engine_name(
+          quantization, fmt::format("{}layers.{}.{}.experts.0.{}", before, layer, block, word));
+      const bool named = std::ranges::any_of(
+          quantization.rules,
+          [&](const ModuleQuantization& rule) { return matches(rule, linear, linear); });
+      if (named) return true;
+    }
+  }
+  return false;
 }
 
 bool is_excluded(const Quantization& quantization, int64_t layer, std::string_view module,

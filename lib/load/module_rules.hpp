@@ -11,10 +11,17 @@
 namespace mxfp4 {
 
 // The rule that a quantization config has for the experts `module`, one of whose tensors belongs to
-// the module `linear`; null when it has none. Names are the checkpoint's.
+// the module `linear`; null when it has none. Names are the checkpoint's. Where compressed-tensors
+// has no rule, one that names the projection in other words is taken, w1 for gate_proj: which words
+// a release asks for, unnamed_words says.
 [[nodiscard]] const ModuleQuantization* find_rule(const Quantization& quantization,
                                                   std::string_view module,
                                                   const std::string& linear);
+
+// Whether compressed-tensors' targets name the projection `word` of expert 0 in some layer, which
+// decides for the layer; `block` is the checkpoint's name of the block that holds the experts.
+[[nodiscard]] bool targets_name(const Quantization& quantization, std::string_view block,
+                                std::string_view word, int64_t layers);
 
 // Shell-style match of a whole name: '*', '?' and [...] sets, as Python's fnmatch.
 [[nodiscard]] bool glob_match(std::string_view pattern, std::string_view name);

@@ -62,4 +62,5 @@ def main():
     assert not wrong, f"{wrong} of {len(rows)}"
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Published configs: the answer from the config alone is what the releases' own code makes of the experts of each layer
+(tests/engines/published_configs.py); and the names by which releases ask for projections. published_layers.py PROGRAM TESTDATA, in an empty
+directory."""
+import json
+import os
+import sys
+
+from drawn_models import compressed_tensors, draw, group, qwen3, run
+from layer_methods import layers_named
+
+sys.path.insert(0, os.path.join(os.environ["SOURCE_DIR"], "tests", "engines"))
+from published_configs import written_out
+
+
+def explained(config, release, *flags):
+    """What the program says of a config alone: the process, and its document, empty for what it cannot read."""
+    os.makedirs("config", exist_ok=True)
+    with open("config/config.json", "w") as file:
+        json.dump(config, file)
+    done = run("explain", "config/config.json", *flags, "--revision", release, "--json")
+    return done, json.loads(done.stdout) if done.stdout.startswith("{") else {}
+
+
+def numbers(ranges):
+    """Of layers, as "3-5" and "7"."""
+    return {number for first, _, last in (text.partition("-") for text in ranges) for number in range(int(first), int(last or first) + 1)}
+
+
+def as_the_engine(rows):
+    """Method and layers that stay, or a refusal where the release stops."""
+    wrong = []
+    for row in rows:
+        for release, answers in row["answers"].items():
+            done, said = explained(written_out(row["config"]), release, "--arch", row["arch"], *row["flags"])
+            methods = set(answers) - {"other", "stop"}
+            stops = [warning for warning in said.get("warnings", ()) if " stops when " in warning]
+            if not methods:
+                right = done.returncode in (3, 4) and "method" not in said or bool(stops)
+            else:
+                right = {said.get("method")} == methods and layers_named(said["warnings"]) == numbers(answers.get("other", ())) and not stops
+            if not right:
+                wrong.append((row["model"], release, answers, said.get("method"), said.get("warnings"), done.stderr))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+# What the class of a model tells its experts, from 0.32.0 on: ckpt_names of its call of FusedMoE. Others tell nothing: gate_proj.
+TOLD = {"minimax_m2": "w1", "mixtral": "w1", "lfm2_moe": "w1", "phimoe": "w1", "qwen3_moe": "gate_proj", "minimax_m3": "gate_proj",
+        "glm4_moe": "gate_proj"}
+
+
+def names_of_projections():
+    """compressed-tensors: targets that name projections hold for a release that asks for them by these names."""
+    for model_type, told in TOLD.items():
+        for words, form in ((("w1",), r"re:.*\.experts\.\d+\.w\d+$"), (("gate_proj",), r"re:.*experts\.\d+\.(gate|up|down)_proj$"),
+                            (("w1", "gate_proj"), r"re:.*\.experts\.\d+\..*")):
+            release = draw("0.25.1", "0.29.0", "0.31.0") if draw(True, False) else draw("0.32.0", "0.33.0")
+            asked = told if release >= "0.32.0" else "gate_proj"
+            config = {**qwen3(compressed_tensors(group([form])), 2, 4, 256, 256), "model_type": model_type, "num_local_experts": 4,
+                      "intermediate_size": 256}
+            del config["architectures"]
+            done, said = explained(config, release, "--arch", "sm90")
+            where = (model_type, form, release, done.stdout[:300], done.stderr)
+            assert (f"targets that name {asked}" in done.stderr) == (asked not in words), where
+            if asked in words:
+                assert done.returncode == 0 and not any(" stops when " in warning for warning in said["warnings"]), where
+
+
+def main():
+    with open(os.path.join(sys.argv[2], "engines", "published_configs.json")) as file:
+        as_the_engine(json.load(file)["rows"])
+    names_of_projections()
+
+
+if __name__ == "__main__":
+    main()
