@@ -211,8 +211,6 @@ class TargetRules {
   bool readable_ = true;
 };
 
-}  // namespace
-
 // Throws Error::input where the engine stops at what the config says beside its groups.
 void check_members(const QuantizationJson& text) {
   const Json& root = *text.quantization;
@@ -225,6 +223,8 @@ void check_members(const QuantizationJson& text) {
     throw Error::input(refused_value(text.where, key, value, "none: the engine reads none"));
   }
 }
+
+}  // namespace
 
 // One MXFP4 group is enough; which layers it holds for, the targets say.
 void read_compressed_tensors(const QuantizationJson& text, Quantization& method) {

@@ -51,7 +51,7 @@ struct Quantization {
   std::string activation;
   std::vector<ModuleQuantization> rules{};  // the first whose pattern matches a module decides
   std::string format{};  // compressed-tensors: "mxfp4-pack-quantized", ...; empty: not said
-  // Keys that some release asks for and that are not there: "sym", "export.kv_cache_group".
+  // What some release asks for and is not there: "export.kv_cache_group", "targets that name w1".
   std::vector<std::string> lacks{};
   // Quark: some specification of a tensor is a list of one, which not every release reads.
   bool single_lists = false;

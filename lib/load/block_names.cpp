@@ -15,31 +15,31 @@ struct BlockRow {
   std::string_view checkpoint;
   std::string_view before = "model.";  // of "layers" in a checkpoint
   std::string_view engine = checkpoint;
+  bool tells_words = false;  // the class tells its experts the checkpoint's words, w1 (ckpt_names)
 };
 
 constexpr std::array kBlocks = {
     BlockRow{"kimi_k3", "block_sparse_moe", "language_model.model."},
     BlockRow{"kimi_linear", "block_sparse_moe"},
-    BlockRow{.model_type = "minimax_m2", .checkpoint = "block_sparse_moe", .engine = "mlp"},
+    BlockRow{.model_type = "minimax_m2",
+             .checkpoint = "block_sparse_moe",
+             .engine = "mlp",
+             .tells_words = true},
     BlockRow{"minimax", "block_sparse_moe"},
-    BlockRow{"mixtral", "block_sparse_moe"},
-    BlockRow{"phimoe", "block_sparse_moe"},
+    BlockRow{.model_type = "mixtral", .checkpoint = "block_sparse_moe", .tells_words = true},
+    BlockRow{.model_type = "phimoe", .checkpoint = "block_sparse_moe", .tells_words = true},
     BlockRow{"granitemoe", "block_sparse_moe"},
     BlockRow{"llama4", "feed_forward"},
     BlockRow{"jamba", "feed_forward"},
-    BlockRow{"lfm2_moe", "feed_forward"},
+    BlockRow{.model_type = "lfm2_moe", .checkpoint = "feed_forward", .tells_words = true},
     BlockRow{"muse_spark", "feed_forward"},
-    BlockRow{"deepseek_v4", "ffn"},
+    BlockRow{.model_type = "deepseek_v4", .checkpoint = "ffn", .tells_words = true},
     BlockRow{"gemma4", "moe"},
     BlockRow{"inkling", "mlp", "model.llm."},
     BlockRow{"step3", "moe"},
     BlockRow{"step5", "moe"},
 };
 constexpr BlockRow kOther = {"", "mlp"};
-
-// Classes that tell their experts the checkpoint's names of the projections (ckpt_names).
-constexpr std::array<std::string_view, 5> kTelling = {"deepseek_v4", "lfm2_moe", "minimax_m2",
-                                                      "mixtral", "phimoe"};
 
 const BlockRow& row_of_model(std::string_view model_type) {
   const auto* row = std::ranges::find_if(
@@ -65,16 +65,14 @@ std::string unnamed_words(const Quantization& quantization, std::string_view mod
                           int64_t layers) {
   if (!quantization.named_only) return {};
   constexpr int64_t kMost = 128;
-  const std::string_view block = row_of_model(model_type).checkpoint;
+  const BlockRow& row = row_of_model(model_type);
   const auto named = [&](std::string_view word) {
-    return targets_name(quantization, block, word, std::min(layers, kMost));
+    return targets_name(quantization, row.checkpoint, word, std::min(layers, kMost));
   };
   const bool spoken = named("gate_proj");
   const bool numbered = named("w1");
   if (spoken == numbered) return {};
-  const bool tells = std::ranges::any_of(
-      kTelling, [&](std::string_view beginning) { return model_type.starts_with(beginning); });
-  if (!tells) return spoken ? "" : "targets that name gate_proj";
+  if (!row.tells_words) return spoken ? "" : "targets that name gate_proj";
   return spoken ? "targets that name w1" : "targets that name gate_proj, not w1";
 }
 

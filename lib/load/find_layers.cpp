@@ -290,6 +290,8 @@ std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRo
 
 // Whether a layer's experts have static activations of another form than newer releases ask.
 bool has_other_static(const Collected& found, const Quantization& quantization) {
+  // Patterns are matched only where some rule, of which the last is the general one, says so.
+  if (std::ranges::none_of(quantization.rules, &ModuleQuantization::other_static)) return false;
   return std::ranges::any_of(found.tables, [&](const LayerTable& table) {
     const ModuleQuantization* rule = find_rule(quantization, table.module(), table.linear());
     return rule != nullptr ? rule->other_static : quantization.other_static;

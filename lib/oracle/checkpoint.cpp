@@ -119,7 +119,7 @@ std::string missing_keys_warning(const RuleSet& rules, const ModelConfig& config
     if (asked) missing.push_back(key);
   }
   if (missing.empty()) return {};
-  return fmt::format("{}: the quantization does not say {}: {} stops when it reads this config",
+  return fmt::format("{}: the quantization does not say {}: {} stops when it loads this model",
                      config.file, fmt::join(missing, ", "), rules.name);
 }
 

@@ -23,9 +23,9 @@ namespace mxfp4 {
 // Error::unsupported for a quantization that has no MXFP4 experts at this revision.
 [[nodiscard]] const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config);
 
-// A warning that names the keys without which the release's own class does not read the config's
-// quantization (LoaderRules::asked_keys); empty if all are there. The bytes do not depend on them,
-// so the checkpoint can be converted, and served once the config says them.
+// A warning that names what the config's quantization lacks for the release to load the model
+// (LoaderRules::asked_keys); empty if nothing. The bytes do not depend on that, so the checkpoint
+// can be converted, and served once the config says it.
 [[nodiscard]] std::string missing_keys_warning(const RuleSet& rules, const ModelConfig& config);
 
 // The caller to assume when no checkpoint is at hand: the first with this selector that converts

@@ -188,8 +188,8 @@ struct LoaderRules {
   // The gpt-oss method gives other models biases of zeros. Releases ask the model for has_bias
   // first (quantization/mxfp4.py, create_weights), which only gpt-oss has.
   bool creates_biases = true;
-  // Keys of a quantization config without which the engine stops, by their path in it; "sym true"
-  // is a key with the value that it must have.
+  // What the engine asks of a quantization config, and stops without: keys by their path, "sym
+  // true" with the value that it must have; or what Quantization::lacks says in other words.
   std::vector<std::string_view> asked_keys{};
   // A tensor's specification in a Quark config may be a list of one (quantization/quark/quark.py,
   // _unwrap_single_quant_config).

@@ -9,7 +9,7 @@ import sys
 
 BIN, TESTDATA = sys.argv[1:3]
 SHOWN = int(os.environ.get("MXFP4_TEST_CONFIGS", "120"))  # pairs of a config and a release, other ones on each run
-STOPS = "stops when it reads this config"
+STOPS = "stops when it loads this model"
 MACHINES = {"cuda": ("--arch", "sm100"), "rocm": ("--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1")}
 
 

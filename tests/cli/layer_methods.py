@@ -36,7 +36,7 @@ def answer(row, made, release):
     machine = ["--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1"] if quark else ["--arch", "sm100"]
     done = subprocess.run([BIN, "explain", "config.json", *machine, "--revision", release, "--json"], capture_output=True, text=True)
     said = json.loads(done.stdout) if done.returncode != 3 else {}
-    if "method" not in said or "stops when it reads this config" in done.stderr:
+    if "method" not in said or "stops when it loads this model" in done.stderr:
         return None, done.stderr
     return (said["method"], layers_named(said["warnings"])), done.stderr
 

@@ -1,8 +1,6 @@
 // vLLM 0.29.0 (fused_moe/oracle/mxfp4.py, fused_moe/b12x.py): the b12x backends; a backend that is
 // asked for by name is asked with its own key; gfx950 emulates one shape of Qwen; flashinfer
 // interleaves for capability 9.0 in another way.
-#include <algorithm>
-
 #include "lib/core/model_config.hpp"
 #include "lib/layouts/flashinfer_layouts.hpp"
 #include "lib/layouts/other_layouts.hpp"
@@ -137,9 +135,9 @@ const Release kRelease0290 = {
           serve_ling_3(rules);
           // quantization/inc/inc.py, from_config; quantization/quark/quark.py,
           // get_layer_quant_config_from_name.
-          std::erase(rules.loader.asked_keys, "layer_quant_config");
-          std::erase(rules.loader.asked_keys, "packing_format");
-          std::ranges::replace(rules.loader.asked_keys, "sym", "sym true");
+          edit::remove(rules.loader.asked_keys, "layer_quant_config");
+          edit::remove(rules.loader.asked_keys, "packing_format");
+          edit::row(rules.loader.asked_keys, "sym") = "sym true";
           edit::add_after(rules.option_names, "b12x", "flashinfer_moe_ep_mega_deep_gemm");
           edit::add_after(rules.option_names, "flashinfer_moe_ep_mega_deep_gemm",
                           "flashinfer_moe_ep_mega_cutedsl");

@@ -200,10 +200,10 @@ const Release kRelease0320 = {
           add_names_0_32(rules);
           change_methods_0_32(rules);
           // compressed_tensors_moe.py, get_moe_method: ckpt_gate_proj_name.
-          std::ranges::replace(rules.loader.asked_keys, "targets that name gate_proj, not w1",
-                               "targets that name w1");
+          edit::row(rules.loader.asked_keys, "targets that name gate_proj, not w1") =
+              "targets that name w1";
           // models/bailing_moe_v3.py: the whole model's quantization, too.
-          std::erase(rules.loader.asked_keys, "text_config.quantization_config");
+          edit::remove(rules.loader.asked_keys, "text_config.quantization_config");
         },
 };
 
