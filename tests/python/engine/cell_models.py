@@ -23,7 +23,7 @@ MODELS = {
     "kimi_k3": ("language_model.model.layers.{}.block_sparse_moe.experts", NUMBERED, ("weight_packed", "weight_scale"),
                 {**MLA, "mla_use_nope": True, "latent_moe_use_norm": True, "linear_attn_config": {
                     "kda_layers": [1, 2, 3], "full_attn_layers": [4], "num_heads": 96, "head_dim": 128, "short_conv_kernel_size": 4,
-                    "use_full_rank_gate": True}}),
+                    "use_full_rank_gate": True, "gate_lower_bound": -5.0}}),
     "kimi_k25": ("language_model.model.layers.{}.mlp.experts", GATED, ("weight", "weight_scale"), MLA),
     "glm_moe_dsa": ("model.layers.{}.mlp.experts", GATED, ("weight", "weight_scale"), MLA),
     "deepseek_v3": ("model.layers.{}.mlp.experts", GATED, ("weight", "weight_scale"), MLA),

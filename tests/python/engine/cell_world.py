@@ -23,8 +23,11 @@ def alone(rank, ranks):
     begin, group = distributed.init_process_group, distributed.new_group
     distributed.init_process_group = lambda *a, **k: begin(backend="fake", store=FakeStore(), rank=rank, world_size=ranks)
     distributed.new_group = lambda members=None, *a, **k: group(members, backend="fake")
+    from vllm.distributed import parallel_state
     from vllm.distributed.device_communicators import shm_broadcast
 
+    # Its answer comes through shared memory whose name another rank sends.
+    parallel_state.in_the_same_node_as = lambda *a, **k: [True] * ranks
     shm_broadcast.MessageQueue.create_from_process_group = staticmethod(lambda *a, **k: None)
 
 
