@@ -148,7 +148,7 @@ def judge(cell, found, result):
 def preload(config):
     """Imports what every child needs, and lets vLLM set its loggers."""
     cell_models.write("preload", config)
-    engine.config_of(model="preload")
+    engine.config_of(model="preload", **PLAIN)
     import vllm.model_executor.model_loader  # noqa: F401
 
 
