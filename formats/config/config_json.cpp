@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "formats/config/config_fields.hpp"
 #include "formats/config/packed_config.hpp"
 #include "formats/config/quantization_rules.hpp"
 #include "formats/json/python_json.hpp"
@@ -24,7 +24,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 // The keys under which models state a size, in the order of preference.
 constexpr std::array<std::string_view, 4> kExperts = {"num_local_experts", "n_routed_experts",
                                                       "num_experts", "moe_num_experts"};
@@ -49,73 +48,10 @@ constexpr std::array<std::string_view, 7> kTopK = {"num_experts_per_tok",
 constexpr std::array<std::string_view, 2> kDraftExperts = {"dspark_n_routed_experts",
                                                            "mtp_num_experts"};
 
-// The fields of a model. The fields of text_config, if there is one, come before the outer
-// object.
-class Fields {
- public:
-  explicit Fields(const Json& root) : root_(&root) {
-    const auto nested = root.find("text_config");
-    if (nested != root.end() && nested->is_object()) nested_ = &*nested;
-  }
-
-  [[nodiscard]] const Json& root() const { return *root_; }
-
-  // Null when the key is absent or null on both levels.
-  [[nodiscard]] const Json* find(std::string_view key) const {
-    for (const Json* object : {nested_, root_}) {
-      if (object == nullptr) continue;
-      const auto found = object->find(std::string(key));
-      if (found != object->end() && !found->is_null()) return &*found;
-    }
-    return nullptr;
-  }
-
-  // Some models give a list with one entry a layer: it counts as absent unless all are the same.
-  [[nodiscard]] std::optional<int64_t> size(std::string_view key) const {
-    const Json* value = find(key);
-    if (value == nullptr || !value->is_array()) {
-      return value == nullptr ? std::nullopt : std::optional(to_size(*value, key));
-    }
-    const auto other = [&](const Json& entry) { return entry != value->front(); };
-    if (value->empty() || std::ranges::any_of(*value, other)) return std::nullopt;
-    return value->front().is_number_unsigned() ? std::optional(to_size(value->front(), key))
-                                               : std::nullopt;
-  }
-
-  [[nodiscard]] std::string text(std::string_view key) const {
-    const Json* value = find(key);
-    if (value == nullptr) return {};
-    if (!value->is_string()) {
-      throw Error::input(fmt::format("{}: expected a string, found {}", key, value->type_name()));
-    }
-    return value->get<std::string>();
-  }
-
-  // Anything but true and false counts as absent.
-  [[nodiscard]] std::optional<bool> truth(std::string_view key) const {
-    const Json* value = find(key);
-    if (value == nullptr || !value->is_boolean()) return std::nullopt;
-    return value->get<bool>();
-  }
-
-  [[nodiscard]] static int64_t to_size(const Json& value, std::string_view key) {
-    if (!value.is_number_unsigned() || value.get<uint64_t>() > kMax) {
-      throw Error::input(
-          fmt::format("{}: {}, expected a non-negative integer", key,
-                      shown(value.dump(-1, ' ', false, Json::error_handler_t::replace))));
-    }
-    return value.get<int64_t>();
-  }
-
- private:
-  const Json* root_;
-  const Json* nested_ = nullptr;
-};
-
 // The size under the first of `keys` that is there; sets `used` to that key.
 template <size_t N>
-std::optional<int64_t> first_size(const Fields& fields, const std::array<std::string_view, N>& keys,
-                                  std::string& used) {
+std::optional<int64_t> first_size(const ConfigFields& fields,
+                                  const std::array<std::string_view, N>& keys, std::string& used) {
   for (const std::string_view key : keys) {
     if (fields.find(key) == nullptr) continue;
     used = key;
@@ -125,7 +61,7 @@ std::optional<int64_t> first_size(const Fields& fields, const std::array<std::st
 }
 
 // Some models state the one shared expert by its size only.
-int64_t shared_experts(const Fields& fields) {
+int64_t shared_experts(const ConfigFields& fields) {
   const int64_t size = fields.size("shared_expert_intermediate_size").value_or(0);
   for (const std::string_view key : {"n_shared_experts", "num_shared_experts"}) {
     if (const auto number = fields.size(key)) return *number;
@@ -140,20 +76,35 @@ std::string architecture_of(const Json& root) {
   return named && found->front().is_string() ? found->front().get<std::string>() : "";
 }
 
-std::string stated_activation(const Fields& fields) {
+std::string stated_activation(const ConfigFields& fields) {
   std::string text = fields.text("hidden_act");
   return text.empty() ? fields.text("hidden_activation") : text;
 }
 
+// The class that makes the experts, and its name. An outer class that makes none asks the text
+// model's own, as the engine does (vLLM 0.33.0, models/utils.py, init_vllm_registered_model).
+struct ExpertsClass {
+  std::string name;
+  const ModelClasses* row;  // null: not known
+};
+ExpertsClass experts_class(const ConfigFields& fields) {
+  const ExpertsClass outer{architecture_of(fields.root()),
+                           find_model_class(architecture_of(fields.root()))};
+  if (outer.row != nullptr || fields.nested() == nullptr) return outer;
+  const std::string inner = architecture_of(*fields.nested());
+  const ModelClasses* row = find_model_class(inner);
+  return row == nullptr ? outer : ExpertsClass{inner, row};
+}
+
 // The model's class decides; the config, where the class asks it or is not known.
-std::string experts_activation(const Fields& fields) {
-  const ModelClasses* row = find_model_class(architecture_of(fields.root()));
+std::string experts_activation(const ConfigFields& fields) {
+  const ModelClasses* row = experts_class(fields).row;
   if (row == nullptr || row->activation.empty()) return stated_activation(fields);
   return std::string(row->activation);
 }
 
 // The layers that have a limit above 0: those run another activation.
-std::vector<int64_t> limited_layers(const Fields& fields) {
+std::vector<int64_t> limited_layers(const ConfigFields& fields) {
   std::vector<int64_t> layers;
   const Json* limits = fields.find("swiglu_limits");
   if (limits == nullptr || !limits->is_array()) return layers;
@@ -165,7 +116,7 @@ std::vector<int64_t> limited_layers(const Fields& fields) {
 }
 
 // The layers whose entry in mlp_layer_types is another than "dense": "sparse", "moe" or "hash_moe".
-std::optional<std::vector<int64_t>> typed_moe_layers(const Fields& fields) {
+std::optional<std::vector<int64_t>> typed_moe_layers(const ConfigFields& fields) {
   const Json* types = fields.find("mlp_layer_types");
   if (types == nullptr || !types->is_array()) return std::nullopt;
   std::vector<int64_t> layers;
@@ -178,7 +129,7 @@ std::optional<std::vector<int64_t>> typed_moe_layers(const Fields& fields) {
 }
 
 // DeepSeek-V4's layers whose router looks up the token: their number, or one by one.
-std::optional<int64_t> hash_layers(const Fields& fields) {
+std::optional<int64_t> hash_layers(const ConfigFields& fields) {
   const Json* types = fields.find("mlp_layer_types");
   if (auto number = fields.size("num_hash_layers")) return number;
   if (types == nullptr || !types->is_array()) return std::nullopt;
@@ -187,11 +138,11 @@ std::optional<int64_t> hash_layers(const Fields& fields) {
 
 // The layers of a list, of its text "3,4,5", of a flag for each layer, or of a pattern whose letter
 // E is a layer of experts.
-std::optional<std::vector<int64_t>> stated_moe_layers(const Fields& fields) {
+std::optional<std::vector<int64_t>> stated_moe_layers(const ConfigFields& fields) {
   if (auto typed = typed_moe_layers(fields)) return typed;
   std::vector<int64_t> layers;
   if (const Json* list = fields.find("moe_layers"); list != nullptr && list->is_array()) {
-    for (const Json& layer : *list) layers.push_back(Fields::to_size(layer, "moe_layers"));
+    for (const Json& layer : *list) layers.push_back(ConfigFields::to_size(layer, "moe_layers"));
     return layers;
   }
   if (const std::string text = fields.text("moe_layers_enum"); !text.empty()) {
@@ -220,7 +171,7 @@ std::optional<std::vector<int64_t>> stated_moe_layers(const Fields& fields) {
 }
 
 // The same where the config counts: from `first` to `last`, every `step`-th one.
-std::optional<std::vector<int64_t>> listed_moe_layers(const Fields& fields,
+std::optional<std::vector<int64_t>> listed_moe_layers(const ConfigFields& fields,
                                                       std::optional<int64_t> count) {
   if (auto stated = stated_moe_layers(fields)) return stated;
   constexpr int64_t kMost = 1 << 12;
@@ -248,13 +199,13 @@ std::optional<std::vector<int64_t>> listed_moe_layers(const Fields& fields,
 }
 
 // A number of heads. Configs whose layers differ have a list there, from which nothing is taken.
-std::optional<int64_t> read_heads(const Fields& fields, const char* key) {
+std::optional<int64_t> read_heads(const ConfigFields& fields, const char* key) {
   const Json* value = fields.find(key);
   if (value == nullptr || !value->is_number_integer()) return std::nullopt;
   return fields.size(key);
 }
 
-void read_fields(const Fields& fields, ModelConfig& config) {
+void read_fields(const ConfigFields& fields, ModelConfig& config) {
   config.hidden_size = first_size(fields, kHidden, config.hidden_size_key);
   config.intermediate_size = first_size(fields, kIntermediate, config.intermediate_size_key);
   config.num_experts = first_size(fields, kExperts, config.num_experts_key);
@@ -280,7 +231,7 @@ void read_fields(const Fields& fields, ModelConfig& config) {
   config.decoder_sparse_step = fields.size("decoder_sparse_step");
   if (const Json* only = fields.find("mlp_only_layers"); only != nullptr && only->is_array()) {
     for (const Json& layer : *only) {
-      config.mlp_only_layers.push_back(Fields::to_size(layer, "mlp_only_layers"));
+      config.mlp_only_layers.push_back(ConfigFields::to_size(layer, "mlp_only_layers"));
     }
   }
   config.moe_layers = listed_moe_layers(fields, config.num_hidden_layers);
@@ -305,7 +256,7 @@ void read_fields(const Fields& fields, ModelConfig& config) {
 }
 
 // The model_type of the outer object: of a model inside a wrapper, that is the wrapper's.
-std::string read_model_type(const Json& root, const Fields& fields) {
+std::string read_model_type(const Json& root, const ConfigFields& fields) {
   const auto found = root.find("model_type");
   if (found != root.end() && found->is_string()) return found->get<std::string>();
   return fields.text("model_type");
@@ -323,7 +274,7 @@ void refuse_other_file(const Json& root) {
 }
 
 ModelConfig read(std::string_view text) {
-  Json root = parse_strict_ordered_json(quote_python_constants(text));
+  Json root = parse_python_config(text);
   if (!root.is_object()) {
     throw Error::input(fmt::format("expected a JSON object, found {}", root.type_name()));
   }
@@ -335,7 +286,7 @@ ModelConfig read(std::string_view text) {
     config.quantization = read_quantization({&root, nullptr, {}, "quantization_config"});
     return config;
   }
-  const Fields fields(root);
+  const ConfigFields fields(root);
   read_fields(fields, config);
   config.model_type = read_model_type(root, fields);
   config.original_gpt_oss =
@@ -358,12 +309,11 @@ ModelConfig read(std::string_view text) {
 }  // namespace
 
 std::vector<std::string> model_class_warnings(std::string_view text) {
-  const Json root = parse_strict_ordered_json(quote_python_constants(text));
+  const Json root = parse_python_config(text);
   if (!root.is_object() || root.contains("quant_method")) return {};
-  const Fields fields(root);
-  const std::string architecture = architecture_of(root);
+  const ConfigFields fields(root);
+  const auto [architecture, row] = experts_class(fields);
   if (architecture.empty()) return {};
-  const ModelClasses* row = find_model_class(architecture);
   if (row == nullptr) {
     const std::string activation = stated_activation(fields);
     return {

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 #include "formats/json/python_json.hpp"
@@ -27,6 +30,20 @@ bool is_packed(const Json& quantization) {
   return method != quantization.end() && *method == kPackedQuantMethod;
 }
 
+// The method's name as the engines spell it before they look it up: "Compressed_Tensors" is
+// compressed-tensors (vLLM 0.33.0, transformers_utils/model_arch_config_convertor.py; SGLang's
+// configs/model_config.py does the first half).
+void usual_spelling(Json& quantization) {
+  const auto method = quantization.find(kMethod);
+  if (method == quantization.end() || !method->is_string()) return;
+  std::string name = method->get<std::string>();
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  constexpr std::string_view kOther = "compressed_tensors";
+  const size_t at = name.find(kOther);
+  if (at != std::string::npos) name.replace(at, kOther.size(), "compressed-tensors");
+  *method = name;
+}
+
 }  // namespace
 
 Json* find_quantization(Json& config, std::string& where) {
@@ -44,7 +61,7 @@ Json* find_quantization(Json& config, std::string& where) {
 std::string packed_config_text(std::string_view text) {
   std::string mark = "python ";
   while (text.find(mark) != std::string_view::npos) mark += ' ';
-  Json config = parse_strict_ordered_json(quote_python_constants(text, mark));
+  Json config = parse_python_config(text, mark);
   if (!config.is_object()) {
     throw Error::input(fmt::format("expected a JSON object, found {}", config.type_name()));
   }
@@ -65,7 +82,8 @@ std::string packed_config_text(std::string_view text) {
 void restore_quantization(Json& config) {
   std::string where;
   Json* quantization = find_quantization(config, where);
-  if (quantization == nullptr || !is_packed(*quantization)) return;
+  if (quantization == nullptr) return;
+  if (!is_packed(*quantization)) return usual_spelling(*quantization);
   const std::string key(kOwnQuantMethodKey);
   const auto own = quantization->find(key);
   if (own == quantization->end()) {
@@ -79,6 +97,7 @@ void restore_quantization(Json& config) {
   }
   (*quantization)[kMethod] = *own;
   quantization->erase(key);
+  usual_spelling(*quantization);
 }
 
 }  // namespace mxfp4

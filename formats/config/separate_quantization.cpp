@@ -18,14 +18,14 @@ void refuse_separate_quantization(std::string_view config, const std::filesystem
   const std::filesystem::path file = directory / kSeparateQuantization;
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored)) return;
-  const Json model = parse_strict_ordered_json(quote_python_constants(config));
+  const Json model = parse_python_config(config);
   const bool original_gpt_oss = model.contains("rope_ntk_alpha");
   if (original_gpt_oss || model.contains("quant_method")) return;  // no config of a hub's model
   if (!member_of(model, "quantization_config").is_null()) return;
   in_file(file.string(), [&] {
     constexpr int64_t kMost = int64_t{16} << 20;
     const std::string text = read_text_file(file, kMost);
-    const Json quantization = parse_strict_ordered_json(quote_python_constants(text));
+    const Json quantization = parse_python_config(text);
     if (!quantization.is_object()) throw Error::input("expected a JSON object");
     static_cast<void>(read_quantization({&quantization, nullptr, {}, "the quantization"}));
     throw Error::input("the engine takes the quantization of this file, since config.json has none")

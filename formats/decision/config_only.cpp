@@ -69,7 +69,7 @@ bool is_config(const fs::path& file) {
     const std::string text = read_text_file(file, kMaxConfigBytes);
     if (text.find_first_not_of(" \t\r\n") == std::string::npos) return false;
     if (text[text.find_first_not_of(" \t\r\n")] != '{' || is_raw_manifest(file)) return false;
-    const auto json = parse_strict_json(quote_python_constants(text));
+    const auto json = parse_python_config(text);
     return json.contains("model_type") || json.contains("architectures") ||
            json.contains("quant_method") || json.contains("rope_ntk_alpha");
   } catch (const Error&) {

@@ -81,6 +81,10 @@ std::string unquote_python_constants(std::string text, std::string_view mark) {
   return text;
 }
 
+nlohmann::ordered_json parse_python_config(std::string_view text, std::string_view mark) {
+  return parse_strict_ordered_json(quote_python_constants(text, mark), /*last_counts=*/true);
+}
+
 std::string_view python_type_name(const nlohmann::json& value) {
   if (value.is_null()) return "NoneType";
   if (value.is_boolean()) return "bool";

@@ -17,6 +17,11 @@ namespace mxfp4 {
 // The inverse, for JSON that was written with the mark.
 [[nodiscard]] std::string unquote_python_constants(std::string text, std::string_view mark);
 
+// A config's text, as parse_python_json() reads it, with the members in order and its constants as
+// strings.
+[[nodiscard]] nlohmann::ordered_json parse_python_config(std::string_view text,
+                                                         std::string_view mark = "");
+
 // Python's name for the value's type: "str", "int", "list", ...
 [[nodiscard]] std::string_view python_type_name(const nlohmann::json& value);
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -24,7 +24,7 @@ namespace {
 template <class Json>
 class StrictBuilder final : public nlohmann::json_sax<Json> {
  public:
-  explicit StrictBuilder(std::string_view text) : text_(text) {}
+  StrictBuilder(std::string_view text, bool last_counts) : text_(text), last_counts_(last_counts) {}
   [[nodiscard]] Json take() { return std::move(root_); }
 
   bool null() override { return add(Json()); }
@@ -43,8 +43,10 @@ class StrictBuilder final : public nlohmann::json_sax<Json> {
     auto& members = open_.back()->template get_ref<typename Json::object_t&>();
     if constexpr (kOrdered) {
       // The object's own insertion would search all members.
-      if (!keys_.back().insert(key).second) refuse_second(key);
-      member_ = &members.emplace_back(key, nullptr).second;
+      const auto [at, added] = keys_.back().emplace(key, members.size());
+      if (!added && !last_counts_) refuse_second(key);
+      if (added) members.emplace_back(key, nullptr);
+      member_ = &(members.begin() + static_cast<std::ptrdiff_t>(at->second))->second;
     } else {
       const auto [at, added] = members.emplace(key, nullptr);
       if (!added) refuse_second(key);
@@ -89,28 +91,17 @@ class StrictBuilder final : public nlohmann::json_sax<Json> {
   std::string_view text_;
   Json root_;
   std::vector<Json*> open_;  // the containers around the current place, outermost first
-  std::vector<std::set<std::string>> keys_;  // of each open container, if ordered
-  Json* member_ = nullptr;                   // of the innermost object: the value of the last key
+  bool last_counts_;         // of several equal keys
+  std::vector<std::map<std::string, size_t>> keys_;  // of each open container, if ordered: places
+  Json* member_ = nullptr;  // of the innermost object: the value of the last key
 };
 
 template <class Json>
-Json parse(std::string_view text) {
+Json parse(std::string_view text, bool last_counts = false) {
   check_json_text(text);
-  StrictBuilder<Json> builder(text);
+  StrictBuilder<Json> builder(text, last_counts);
   (void)Json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
-}
-
-// Whether the text begins as HTML does.
-bool is_web_page(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  return std::ranges::any_of(
-      std::array<std::string_view, 2>{"<!doctype html", "<html"}, [&](std::string_view begin) {
-        return text.size() >= begin.size() &&
-               std::equal(begin.begin(), begin.end(), text.begin(), [](char want, char c) {
-                 return want == (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
-               });
-      });
 }
 
 }  // namespace
@@ -149,6 +140,17 @@ bool is_lfs_pointer(std::string_view begin) {
   return begin.starts_with("version https://git-lfs.github.com/spec/");
 }
 
+bool is_web_page(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  return std::ranges::any_of(
+      std::array<std::string_view, 2>{"<!doctype html", "<html"}, [&](std::string_view begin) {
+        return text.size() >= begin.size() &&
+               std::equal(begin.begin(), begin.end(), text.begin(), [](char want, char c) {
+                 return want == (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
+               });
+      });
+}
+
 void check_json_text(std::string_view text) {
   if (const std::string_view coding = other_coding(text); !coding.empty()) {
     const bool compressed = coding.starts_with("compressed");
@@ -172,8 +174,8 @@ Error not_json(std::string_view text) {
 
 nlohmann::json parse_strict_json(std::string_view text) { return parse<nlohmann::json>(text); }
 
-nlohmann::ordered_json parse_strict_ordered_json(std::string_view text) {
-  return parse<nlohmann::ordered_json>(text);
+nlohmann::ordered_json parse_strict_ordered_json(std::string_view text, bool last_counts) {
+  return parse<nlohmann::ordered_json>(text, last_counts);
 }
 
 }  // namespace mxfp4

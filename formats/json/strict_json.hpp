@@ -19,6 +19,9 @@ void check_json_text(std::string_view text);
 // for all else.
 [[nodiscard]] std::string_view other_coding(std::string_view begin);
 
+// Whether the text begins as HTML does.
+[[nodiscard]] bool is_web_page(std::string_view text);
+
 // What Git leaves in place of a large file that was not fetched, if the text begins so.
 [[nodiscard]] bool is_lfs_pointer(std::string_view begin);
 inline constexpr const char* kLfsPointer = "a Git LFS pointer in place of the file";
@@ -32,6 +35,8 @@ inline constexpr const char* kFetchLfs =
 // in one object). Throws Error::input.
 [[nodiscard]] nlohmann::json parse_strict_json(std::string_view text);
 // The same with the members of each object in the order of the text. Looking one up is linear.
-[[nodiscard]] nlohmann::ordered_json parse_strict_ordered_json(std::string_view text);
+// `last_counts`: the last of several equal keys is taken, as Python does, not refused.
+[[nodiscard]] nlohmann::ordered_json parse_strict_ordered_json(std::string_view text,
+                                                               bool last_counts = false);
 
 }  // namespace mxfp4

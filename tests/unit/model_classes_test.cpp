@@ -88,6 +88,20 @@ TEST(ModelClasses, DecideTheActivation) {
   EXPECT_EQ(activation(step), "silu");
   ASSERT_EQ(model_class_warnings(step).size(), 1U);
   EXPECT_NE(model_class_warnings(step)[0].find("swiglustep in layers 2-3"), std::string::npos);
+  // A wrapper that makes no experts itself asks the text model's own class.
+  const auto inside = [](const std::string& architecture) {
+    return config_of("NoSuchModel", {{"text_config", json::parse(config_of(architecture))}});
+  };
+  EXPECT_EQ(activation(inside("GptOssForCausalLM")), "swigluoai");
+  EXPECT_TRUE(model_class_warnings(inside("GptOssForCausalLM")).empty());
+  EXPECT_EQ(model_class_warnings(inside("Neither")).size(), 1U);
+  const json limits = {{"swiglu_limits", {0, 7.0}}};
+  const std::string wrapped =
+      config_of("Step3p7ForConditionalGeneration",
+                {{"text_config", json::parse(config_of("Step3p5ForCausalLM", limits))}});
+  ASSERT_EQ(model_class_warnings(wrapped).size(), 1U);
+  EXPECT_NE(model_class_warnings(wrapped)[0].find("Step3p5ForCausalLM runs swiglustep in layers 1"),
+            std::string::npos);
 }
 
 }  // namespace
