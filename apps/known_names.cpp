@@ -30,7 +30,40 @@ std::optional<Error> newer_release(const std::string& name) {
           "a newer mxfp4-repack may know it; a blob made for another release is not known to fit");
 }
 
+// The release of the number in the name of an image or a package: "vllm/vllm-openai:v0.33.0",
+// "vllm==0.33.0", "rocm/vllm:rocm7.2_pytorch_2.12.0_vllm_0.27.0". Null if none does.
+const Release* release_named_in(const std::string& name) {
+  const std::string engine = name.find("sglang") == std::string::npos ? "" : "sglang-";
+  const Release* found = nullptr;
+  for (size_t at = 0; at < name.size();) {
+    const size_t first = std::min(name.find_first_of("0123456789", at), name.size());
+    at = std::min(name.find_first_not_of("0123456789.", first), name.size());
+    std::string number = name.substr(first, at - first);
+    while (number.ends_with('.')) number.pop_back();
+    if (std::ranges::count(number, '.') < 2) continue;
+    if (const Release* release = find_release(engine + number)) found = release;
+  }
+  return found;
+}
+
+// Whether the text is a commit's hash.
+bool is_hash(const std::string& text) {
+  constexpr size_t kLeast = 7;
+  return text.size() >= kLeast && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 std::string revision_hint(const std::string& name) {
+  if (const Release* release = release_named_in(name)) {
+    return fmt::format("the nearest is --revision {}; list revisions shows all", release->name);
+  }
+  if (is_hash(name))
+    return "a commit? list revisions shows the engine's releases and commits that are known";
+  if (name == "main" || name == "latest" || name.find("nightly") != std::string::npos) {
+    return "the engine says its number: vllm --version; list revisions shows all that are known";
+  }
+  if (is_container_month(name)) {
+    return "a container's month? the engine says its number in there: vllm --version";
+  }
   const bool number = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) != 0;
   std::vector<std::string> known;  // newest first; numbers if `name` is a number
   for (const Release* release : releases_of(engine_of_revision(name))) {

@@ -57,6 +57,30 @@ std::string_view release_number(std::string_view name) {
   return name;
 }
 
+// The number without what names a build of the release: "0.33.0+cu129", and as images are tagged,
+// "0.33.0-cu130".
+std::string_view without_build(std::string_view number) {
+  number = number.substr(0, number.find('+'));
+  for (const std::string_view build : {"-cu1", "-rocm", "-xpu", "-cpu", "-x86_64", "-aarch64"}) {
+    number = number.substr(0, number.find(build));
+  }
+  return number;
+}
+
+// Whether both name one commit: all of the shorter name, and Git's seven digits at least.
+bool is_commit(std::string_view commit, std::string_view name) {
+  constexpr size_t kLeast = 7;
+  const size_t common = std::min(commit.size(), name.size());
+  return common >= kLeast && commit.substr(0, common) == name.substr(0, common);
+}
+
+// "0.34.0" and "9.0" are numbers of releases; "33" and the commit "3f2a1bc" have no dot.
+bool is_release_number(std::string_view number) {
+  const size_t dot = number.find_first_not_of("0123456789");
+  return dot != 0 && dot != std::string_view::npos && number[dot] == '.' &&
+         !is_container_month(number);
+}
+
 // One chain behind the other.
 Chain all_chains() {
   static const auto kSorted = [] {
@@ -142,21 +166,30 @@ Engine engine_of_revision(std::string_view name) {
 }
 
 const Release* find_release(std::string_view name) {
-  std::string_view version = release_number(name);
-  version = version.substr(0, version.find('+'));         // "+cu129" names a build
+  const std::string_view version = without_build(release_number(name));
   const std::string first = std::string(version) + ".0";  // "0.33" means "0.33.0"
   for (const Release* release : releases_of(engine_of_revision(name))) {
-    if (release->name == name) return release;
+    if (release->name == name || is_commit(release->commit, name)) return release;
     if (release->version.empty()) continue;
     if (release->version == version || release->version == first) return release;
   }
   return nullptr;
 }
 
+bool is_container_month(std::string_view name) {
+  constexpr size_t kLength = 5;  // "26.03"
+  if (name.size() < kLength || name[2] != '.') return false;
+  const std::string_view digits = name.substr(0, kLength);
+  const bool ends = name.size() == kLength || name[kLength] == '-';
+  const auto [year, month, rest] = version_numbers(digits);
+  return ends && std::ranges::count_if(digits, is_digit) == 4 && year >= 20 && month >= 1 &&
+         month <= 12;
+}
+
 bool is_newer_release(std::string_view name) {
   const std::string_view number = release_number(name);
   const std::array<int64_t, 3> asked = version_numbers(number);
-  if (number.empty() || !is_digit(number.front()) || is_commit_name(number)) return false;
+  if (!is_release_number(number) || is_commit_name(number)) return false;
   const std::string_view newest = newest_release(engine_of_revision(name)).version;
   if (asked != version_numbers(newest)) return asked > version_numbers(newest);
   // "0.33.0.post1", "0.33.0.1": the newest known number, and more behind it (PEP 440).

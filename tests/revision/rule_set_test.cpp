@@ -56,12 +56,23 @@ TEST(RuleSet, LayoutRowsEqualTheSnapshot) {
 }
 
 TEST(RuleSet, ReleasesAreFoundByNumber) {
-  for (const std::string_view name : {"0.33.0", "v0.33.0", "vllm-0.33.0", "0.33"}) {
+  for (const std::string_view name : {"0.33.0", "v0.33.0", "vllm-0.33.0", "0.33", "0.33.0+cu129",
+                                      "v0.33.0-cu130", "0.33.0-x86_64", "v0.33.0-aarch64-cu129"}) {
     const Release* release = find_release(name);
     ASSERT_NE(release, nullptr) << name;
     EXPECT_EQ(release->version, "0.33.0");
   }
   EXPECT_EQ(find_release("0.3"), nullptr);
+  EXPECT_EQ(find_release("0.33.0-rc1"), nullptr);
+  for (const Release* release : all_releases()) {
+    const std::string commit(release->commit);
+    if (commit.empty()) continue;
+    for (const std::string& name : {commit, commit.substr(0, 7), commit + "0123"}) {
+      EXPECT_EQ(find_release(name), release) << name;
+      EXPECT_FALSE(is_newer_release(name)) << name;
+    }
+    EXPECT_EQ(find_release(commit.substr(0, 6)), nullptr) << commit;
+  }
   EXPECT_EQ(find_release(""), nullptr);
   EXPECT_EQ(find_release("v2026-05-18"), nullptr);
   EXPECT_EQ(nearest_release("0.31.7").version, "0.31.0");
@@ -221,7 +232,9 @@ TEST(RuleSet, NewerReleasesAreKnownByTheirNumbers) {
     EXPECT_TRUE(is_newer_release(first + "99999999999999999999.0"));
     EXPECT_TRUE(is_newer_release(first + "2027.1"));
     EXPECT_FALSE(is_newer_release(first + "2027-01-01"));
-    EXPECT_FALSE(is_newer_release(first + "main"));
+    for (const char* other : {"main", "33", "3f2a1bc", "1234abcd", "1e5", "26.03-py3", "25.12"}) {
+      EXPECT_FALSE(is_newer_release(first + other)) << other;
+    }
   }
 }
 

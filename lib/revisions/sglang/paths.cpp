@@ -87,6 +87,18 @@ DirectRow not_executed_a2a() {
                  "layout is known for that");
 }
 
+void refuse_data_parallel(RuleSet& rules) {
+  // srt/distributed/parallel_state.py: groups of experts are made of the ranks of --tp-size.
+  const DirectRow row =
+      refused(dp_above_one(), "none", "",
+              "SGLang cuts experts by --tp-size and expert parallelism only, its data-parallel "
+              "ranks and replicas hold the same: leave --dp-size out");
+  for (CallerRow& caller : rules.callers) {
+    if (caller.direct.empty() || caller.direct.front().refusal.text == row.refusal.text) continue;
+    caller.direct.insert(caller.direct.begin(), row);
+  }
+}
+
 DirectRow rocm_without_mx() {
   return refused(all_of({platform_is(Platform::kRocm), none_of({arch_contains("gfx95")})}), "none",
                  "ValueError", "Current platform {arch} not support mxfp4 computation");

@@ -38,6 +38,8 @@ inline constexpr std::string_view kQuarkText = "Quark fp4 weights";
 [[nodiscard]] DirectRow stops(Condition when, std::string_view path, Refusal refusal);
 [[nodiscard]] DirectRow bf16_upcast(Condition when);
 [[nodiscard]] DirectRow not_executed_a2a();
+// Puts a refusal of --dp-size in front of every caller's paths; once.
+void refuse_data_parallel(RuleSet& rules);
 [[nodiscard]] DirectRow rocm_without_mx();
 [[nodiscard]] DirectRow dequantized_to_fp8();
 [[nodiscard]] DirectRow dequant_and_runner();

@@ -59,6 +59,7 @@ RuleSet rules_of_sglang_0_5_16() {
                   .asked_keys = {"activation_scheme"}};  // layers/quantization/fp8.py
   rules.rounding = sglang::rounding();
   rules.layouts = sglang::layouts();
+  sglang::refuse_data_parallel(rules);
   return rules;
 }
 

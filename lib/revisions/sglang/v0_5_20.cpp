@@ -129,6 +129,7 @@ const Release kSglang0520 = {
                            sglang::compressed_tensors_caller(/*kimi=*/true));
           edit::add_before(rules.callers, sglang::kQuarkText,
                            sglang::compressed_tensors_caller(/*kimi=*/false));
+          sglang::refuse_data_parallel(rules);
           edit::add(rules.activations, "situ");
           for (const std::string_view name :
                {"flashinfer_megamoe", "hpc_ops", "megamoe", "intel_xpu"}) {

@@ -77,6 +77,7 @@ const Release kSglang0523 = {
         [](RuleSet& rules) {
           edit::add_before(rules.callers, sglang::kFp4ExpertsText, bailing_caller(rules));
           edit::add_before(rules.callers, sglang::kFp4ExpertsText, mimo_caller(rules));
+          sglang::refuse_data_parallel(rules);
           for (const std::string_view name : {"lora_cutedsl", "lora_triton", "lora_marlin"}) {
             edit::add(rules.option_names, name);
           }
