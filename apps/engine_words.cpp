@@ -26,6 +26,10 @@ constexpr std::string_view kDrafts =
     "own is converted by itself";
 constexpr std::string_view kReaders =
     "no influence: the plug-in reads the blob, whatever reads the rest";
+constexpr std::string_view kAdapters =
+    "no influence by itself: --enable-lora says that adapters are served";
+constexpr std::string_view kOverride =
+    "--quantization-config takes the object, as JSON or in a file";
 constexpr std::string_view kServing = "no influence: the experts' weights do not depend on it";
 constexpr std::string_view kDataParallel =
     "no influence by itself: --dp-size is the number of data-parallel ranks";
@@ -54,6 +58,17 @@ constexpr std::array kFlags = {
     EngineWord{"--data-parallel-backend", kPlaces, true},
     EngineWord{"--data-parallel-hybrid-lb", kPlaces, true},
     EngineWord{"--data-parallel-external-lb", kPlaces, true},
+    EngineWord{"--data-parallel-multi-port-external-lb", kPlaces, true},
+    EngineWord{"--dpn", kPlaces, true},
+    EngineWord{"--dpr", kPlaces, true},
+    EngineWord{"--dpl", kPlaces, true},
+    EngineWord{"--dpa", kPlaces, true},
+    EngineWord{"--dpp", kPlaces, true},
+    EngineWord{"--dpb", kPlaces, true},
+    EngineWord{"--dph", kPlaces, true},
+    EngineWord{"--dpe", kPlaces, true},
+    EngineWord{"--dpm", kPlaces, true},
+    EngineWord{"--device-ids", kPlaces, true},
     EngineWord{"--nnodes", kPlaces, true},
     EngineWord{"--node-rank", kPlaces, true},
     EngineWord{"--master-addr", kPlaces, true},
@@ -67,17 +82,69 @@ constexpr std::array kFlags = {
                "--knob params_dtype=float16 says it where it matters; bfloat16 is the default"},
     EngineWord{"--quantization",
                "the checkpoint says it; --quantization-config is what the user adds"},
+    EngineWord{"--quantization-config", kOverride},
+    EngineWord{"--allow-deprecated-quantization", kOtherFormats, true},
     EngineWord{"--hf-overrides", kConfigs},
+    EngineWord{"--json-model-override-args", kConfigs},
+    EngineWord{"--config-format", kConfigs},
     EngineWord{"--hf-config-path", kConfigs},
     EngineWord{"--speculative-config", kDrafts, true},
+    EngineWord{"--sc", kDrafts, true},
+    EngineWord{"--speculative-algorithm", kDrafts, true},
+    EngineWord{"--speculative-draft-model-path", kDrafts, true},
+    EngineWord{"--speculative-num-steps", kDrafts, true},
+    EngineWord{"--speculative-num-draft-tokens", kDrafts, true},
+    EngineWord{"--speculative-eagle-topk", kDrafts, true},
     EngineWord{"--spec-method", kDrafts, true},
     EngineWord{"--spec-model", kDrafts, true},
     EngineWord{"--spec-tokens", kDrafts, true},
     EngineWord{"--load-format", kReaders, true},
     EngineWord{"--safetensors-load-strategy", kReaders, true},
+    EngineWord{"--safetensors-prefetch-block-size", kReaders, true},
+    EngineWord{"--safetensors-prefetch-num-threads", kReaders, true},
+    EngineWord{"--ignore-patterns", kReaders, true},
+    EngineWord{"--max-parallel-loading-workers", kReaders, true},
+    EngineWord{"--pt-load-map-location", kReaders, true},
+    EngineWord{"--use-tqdm-on-load", kReaders, true},
     EngineWord{"--download-dir", kReaders, true},
     EngineWord{"--model-loader-extra-config", kReaders, true},
+    EngineWord{"--max-lora-rank", kAdapters, true},
+    EngineWord{"--max-loras", kAdapters, true},
+    EngineWord{"--max-cpu-loras", kAdapters, true},
+    EngineWord{"--max-lora-cls-labels", kAdapters, true},
+    EngineWord{"--lora-dtype", kAdapters, true},
+    EngineWord{"--lora-modules", kAdapters, true},
+    EngineWord{"--lora-paths", kAdapters, true},
+    EngineWord{"--lora-target-modules", kAdapters, true},
+    EngineWord{"--default-mm-loras", kAdapters, true},
+    EngineWord{"--fully-sharded-loras", kAdapters, true},
+    EngineWord{"--specialize-active-lora", kAdapters, true},
+    EngineWord{"--enable-mixed-moe-lora-format", kAdapters, true},
+    EngineWord{"--enable-moe-shared-loras", kAdapters, true},
+    EngineWord{"--enable-tower-connector-lora", kAdapters, true},
+    EngineWord{"--enable-dp-attention",
+               "SGLang cuts experts by --tp-size all the same: leave --dp-size out"},
+    EngineWord{"--flashinfer-mxfp4-moe-precision", kUnknownFlag},
+    EngineWord{"--enable-w4a4-mxfp4-megamoe", kUnknownFlag},
+    EngineWord{"--moe-dp-size", kUnknownFlag},
+    EngineWord{"--moe-dense-tp-size", kServing, true},
+    EngineWord{"--deepep-mode", kComputing, true},
+    EngineWord{"--init-expert-location", kUnknownFlag},
+    EngineWord{"--enable-elastic-expert-backup", kUnknownFlag},
+    EngineWord{"--disable-shared-experts-fusion", kUnknownFlag},
+    EngineWord{"--enforce-shared-experts-fusion", kUnknownFlag},
     EngineWord{"--enable-dbo", kUnknownFlag},
+    EngineWord{"--dbo-decode-token-threshold", kUnknownFlag},
+    EngineWord{"--dbo-prefill-token-threshold", kUnknownFlag},
+    EngineWord{"--elastic-ep-max-dp-size", kUnknownFlag},
+    EngineWord{"--enable-fault-tolerance", kUnknownFlag},
+    EngineWord{"--fault-tolerance-config", kUnknownFlag},
+    EngineWord{"--model-class-overrides", kUnknownFlag},
+    EngineWord{"--monokernel", kUnknownFlag},
+    EngineWord{"--weight-transfer-config", kUnknownFlag},
+    EngineWord{"--worker-cls", kUnknownFlag},
+    EngineWord{"--worker-extension-cls", kUnknownFlag},
+    EngineWord{"--ir-op-priority", kUnknownFlag},
     EngineWord{"--ubatch-size", kUnknownFlag},
     EngineWord{"--enable-elastic-ep", kUnknownFlag},
     EngineWord{"--enable-hc-sp", kUnknownFlag},
@@ -123,6 +190,9 @@ constexpr std::array kFlags = {
     EngineWord{"--limit-mm-per-prompt", kServing, true},
     EngineWord{"--disable-log-stats", kServing, true},
     EngineWord{"--cpu-offload-gb", kServing, true},
+    EngineWord{"--ac", kServing, true},
+    EngineWord{"--cc", kServing, true},
+    EngineWord{"--dc", kServing, true},
 };
 
 constexpr std::array kVariables = {
@@ -246,10 +316,9 @@ const EngineWord* find_word(std::span<const EngineWord> table, std::string_view 
 }  // namespace
 
 const EngineWord* engine_flag(std::string_view name) {
-  // "--eplb-config.num-redundant-experts" is a member of the flag's value; "-cc" and "-O3" are
-  // short for --compilation-config and --optimization-level.
+  // "--eplb-config.num-redundant-experts" is a member of the flag's value; "-O3" is short for
+  // --optimization-level.
   const std::string_view flag = name.substr(0, name.find('.'));
-  if (flag.size() < name.size() && flag == "--cc") return &kServed;
   if (flag.size() == 4 && flag.starts_with("--o") && is_digit(flag[3])) return &kServed;
   const EngineWord* word = find_word(kFlags, flag);
   if (word == nullptr && is_serving_flag(flag)) word = &kServed;

@@ -6,6 +6,7 @@
 #include <array>
 #include <regex>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -14,6 +15,7 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/json/strict_json.hpp"
 #include "formats/os/directory.hpp"
+#include "formats/os/positioned_file.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 
@@ -22,22 +24,107 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct OtherKind {
-  std::string_view begins;  // a file's first bytes
-  std::string_view suffix;  // of a file's name
-  std::string_view what;
-  std::string_view hint;
-};
 constexpr std::string_view kSafetensorsHint =
     "download or export the model as safetensors, with its config.json";
-constexpr std::array kOtherKinds = {
-    OtherKind{"GGUF", ".gguf", "a GGUF file, as llama.cpp reads; this program does not repack it",
-              kSafetensorsHint},
-    OtherKind{{"PK\x03\x04", 4},
-              ".bin",
-              "a PyTorch archive of pickled tensors; this program does not read it",
-              kSafetensorsHint},
+constexpr std::string_view kPickled =
+    "a PyTorch archive of pickled tensors; this program does not read it";
+constexpr std::string_view kArrays = "an archive of NumPy's arrays; this program does not read it";
+constexpr std::string_view kZip = "a zip archive; this program does not read it";
+constexpr std::string_view kOpenVino = "a model of OpenVINO; this program does not read it";
+
+constexpr std::string_view kAdapterOnly = "a LoRA adapter, not a model";
+constexpr std::string_view kMergeAdapter =
+    "merge it into its base model first, in BF16, and quantize the result; or convert the base "
+    "model and serve the adapter beside it";
+
+// How other programs' files end, where the bytes do not say what they are.
+struct OtherSuffix {
+  std::string_view ends;
+  std::string_view what;
 };
+constexpr std::array kOtherSuffixes = {
+    OtherSuffix{".gguf", "a GGUF file, as llama.cpp reads; this program does not repack it"},
+    OtherSuffix{"openvino_model.bin", kOpenVino},
+    OtherSuffix{"openvino_model.xml", kOpenVino},
+    OtherSuffix{".onnx", "an ONNX model; this program does not read it"},
+    OtherSuffix{".msgpack", "weights of Flax; this program does not read them"},
+    OtherSuffix{".npz", kArrays},
+    OtherSuffix{".zip", kZip},
+    OtherSuffix{".distcp", "PyTorch's distributed checkpoint; this program does not read it"},
+    OtherSuffix{".engine",
+                "an engine of TensorRT, built for one GPU; this program does not read it"},
+    OtherSuffix{".pth", kPickled},
+    OtherSuffix{".pt", kPickled},
+    OtherSuffix{".ckpt", kPickled},
+    OtherSuffix{"model.bin", kPickled},
+};
+// Enough of a file for what_begins().
+constexpr int64_t kTellingBytes = 256;
+
+// What a file is that begins so; empty if its bytes do not say it.
+std::string_view what_begins(std::string_view text) {
+  constexpr std::string_view kZipMark{"PK\x03\x04", 4};
+  text = text.substr(0, static_cast<size_t>(kTellingBytes));
+  if (text.starts_with("GGUF")) return kOtherSuffixes.front().what;
+  if (text.starts_with("GPT-OSS v1.0")) {
+    return "gpt-oss for Apple's Metal; this program does not read it";
+  }
+  // A pickle says its protocol, 2 to 5.
+  if (text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5) return kPickled;
+  if (!text.starts_with(kZipMark)) return "";
+  if (text.find("data.pkl") != std::string_view::npos) return kPickled;
+  if (text.find(".npy") != std::string_view::npos) return kArrays;
+  return kZip;
+}
+
+std::string_view what_ends(const fs::path& path) {
+  const std::string name = path.filename().string();
+  for (const OtherSuffix& suffix : kOtherSuffixes) {
+    if (name.ends_with(suffix.ends)) return suffix.what;
+  }
+  return name.starts_with("pytorch_model") && name.ends_with(".bin") ? kPickled : "";
+}
+
+// What another program's file is: its name says it, unless its bytes say otherwise.
+std::string_view what_is(const fs::path& path, std::string_view text) {
+  const std::string_view named = what_ends(path);
+  const std::string_view found = what_begins(text);
+  // PyTorch's and NumPy's are zip archives, too.
+  return found.empty() || (found == kZip && !named.empty()) ? named : found;
+}
+
+// The first bytes of a file; empty if it cannot be read.
+std::string telling_bytes(const fs::path& path) {
+  try {
+    const PositionedFile file(path);
+    std::string text(static_cast<size_t>(std::min(file.size(), kTellingBytes)), '\0');
+    file.read(0, std::as_writable_bytes(std::span(text)));
+    return text;
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+// The first directory below, two levels down at most, that holds safetensors; empty if none does.
+fs::path weights_below(const fs::path& directory, int levels = 2) {
+  std::error_code error;
+  std::vector<fs::path> inside;
+  for (const fs::directory_entry& entry : list_directory(directory, error)) {
+    std::error_code ignored;
+    const bool hidden = entry.path().filename().string().starts_with(".");
+    if (!hidden && entry.is_directory(ignored)) inside.push_back(entry.path());
+  }
+  std::ranges::sort(inside);
+  for (const fs::path& path : inside) {
+    std::error_code ignored;
+    for (const fs::directory_entry& entry : list_directory(path, ignored)) {
+      if (entry.path().extension() == ".safetensors") return path;
+    }
+    const fs::path below = levels > 1 ? weights_below(path, levels - 1) : fs::path();
+    if (!below.empty()) return below;
+  }
+  return {};
+}
 
 // Whether the path ends as a file's name does; a model's name has none of these suffixes.
 bool is_file_name(const fs::path& path) {
@@ -52,9 +139,30 @@ bool is_file_name(const fs::path& path) {
 }  // namespace
 
 void refuse_other_file(const fs::path& path, ConstBytes first_bytes) {
-  in_file(path.string(), [&] {
-    refuse_other_text({reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size()});
-  });
+  const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()),
+                              first_bytes.size());
+  if (const std::string_view what = what_is(path, text); !what.empty()) {
+    refuse(path, what, kSafetensorsHint);
+  }
+  in_file(path.string(), [&] { refuse_other_text(text); });
+}
+
+void refuse_no_safetensors(const fs::path& path, ConstBytes first_bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()),
+                              first_bytes.size());
+  constexpr std::string_view kAgain = "is it a failed download? fetch the file again";
+  if (text.empty()) return;
+  if (is_web_page(text)) refuse(path, "a web page, not safetensors", kAgain);
+  if (text.find_first_not_of('\0') == std::string_view::npos) {
+    refuse(path, "zeros where the header should be", "is the download complete?");
+  }
+  const bool printed = std::ranges::all_of(
+      text, [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t'; });
+  if (printed) {
+    constexpr size_t kShown = 40;
+    refuse(path, fmt::format("a text, not safetensors: {}", in_quotes(text.substr(0, kShown))),
+           kAgain);
+  }
 }
 
 void refuse_other_text(std::string_view text) {
@@ -62,10 +170,8 @@ void refuse_other_text(std::string_view text) {
     throw Error::input(std::string(coding)).hint("decompress it first");
   }
   if (is_lfs_pointer(text)) throw Error::input(kLfsPointer).hint(kFetchLfs);
-  for (const OtherKind& kind : kOtherKinds) {
-    if (text.starts_with(kind.begins)) {
-      throw Error::input(std::string(kind.what)).hint(std::string(kind.hint));
-    }
+  if (const std::string_view what = what_begins(text); !what.empty()) {
+    throw Error::input(std::string(what)).hint(std::string(kSafetensorsHint));
   }
 }
 
@@ -76,10 +182,15 @@ void refuse_other_directory(const fs::path& directory) {
     files.push_back(entry.path());
   }
   std::ranges::sort(files);
-  for (const OtherKind& kind : kOtherKinds) {
-    for (const fs::path& file : files) {
-      if (file.extension() == kind.suffix) refuse(file, kind.what, kind.hint);
-    }
+  for (const fs::path& file : files) {
+    if (file.filename() == "adapter_config.json") refuse(directory, kAdapterOnly, kMergeAdapter);
+  }
+  for (const fs::path& file : files) {
+    std::error_code ignored;
+    const bool named = !what_ends(file).empty() || file.extension() == ".bin";
+    if (!named || !fs::is_regular_file(file, ignored)) continue;
+    const std::string_view what = what_is(file, telling_bytes(file));
+    if (!what.empty()) refuse(file, what, kSafetensorsHint);
   }
   const auto rank = std::ranges::find_if(
       files, [](const fs::path& file) { return is_rank_directory(file.filename().string()); });
@@ -88,13 +199,18 @@ void refuse_other_directory(const fs::path& directory) {
            fmt::format("what unpack wrote of a rank is a checkpoint of its own: {}",
                        shown(rank->string())));
   }
+  const fs::path below = weights_below(directory);
+  if (!below.empty()) {
+    refuse(directory, "no *.safetensors here, but in a folder below",
+           fmt::format("give {}", shown(below.string())));
+  }
   if (std::ranges::any_of(files, [](const fs::path& p) { return p.filename() == "config.json"; })) {
     refuse(directory, "a config.json, but no *.safetensors beside it",
            "is the download complete? `hf download MODEL --local-dir DIR` goes on with it");
   }
 }
 
-void refuse_other_weights(const fs::path& directory, const std::vector<std::string>& names) {
+void refuse_other_weights(const fs::path& path, const std::vector<std::string>& names) {
   std::error_code error;
   const auto all = [&](const std::regex& form) {
     return !names.empty() && std::ranges::all_of(names, [&](const std::string& name) {
@@ -102,15 +218,11 @@ void refuse_other_weights(const fs::path& directory, const std::vector<std::stri
     });
   };
   static const std::regex kAdapter(R"(adapter_model.*\.safetensors)");
-  if (all(kAdapter)) {
-    refuse(directory, "a LoRA adapter, not a model",
-           "merge it into its base model first, in BF16, and quantize the result; or convert the "
-           "base model and serve the adapter beside it");
-  }
+  if (all(kAdapter)) refuse(path, kAdapterOnly, kMergeAdapter);
   // vLLM, model_loader/sharded_state_loader.py, DEFAULT_PATTERN.
   static const std::regex kState(R"(model-rank-\d+-part-\d+\.safetensors)");
   if (all(kState)) {
-    refuse(directory,
+    refuse(path,
            "a state that vLLM saved (sharded_state), a file a rank: its weights are already "
            "processed for one backend",
            "give the checkpoint that was loaded");

@@ -12,21 +12,24 @@
 
 namespace mxfp4 {
 
-// Throws Error::input, with the path and a hint, if the file begins as a Git LFS pointer, a
-// GGUF file, an archive as PyTorch writes it or a compressed file.
+// Throws Error::input, with the path and a hint, if the file is one of another program's, by its
+// first bytes or its name: a Git LFS pointer, a GGUF file, PyTorch's archive, a compressed file ...
 void refuse_other_file(const std::filesystem::path& path, ConstBytes first_bytes);
 
-// The same for the text of a file whose path is the error's context.
+// The same by the text of a file, whose path is the error's context.
 void refuse_other_text(std::string_view text);
 
-// The same for a directory that holds no checkpoint but GGUF files, PyTorch's, or only a
-// config.json.
+// The same for what a failed download leaves in place of safetensors: a web page, a text, zeros.
+void refuse_no_safetensors(const std::filesystem::path& path, ConstBytes first_bytes);
+
+// The same for a directory that holds no checkpoint but other programs' files, folders that hold
+// one, or only a config.json.
 void refuse_other_directory(const std::filesystem::path& directory);
 
-// The same for a directory whose weights are not a checkpoint: a LoRA adapter, or the state that an
-// engine saved after its backends had changed the weights. `names`: of its *.safetensors.
-void refuse_other_weights(const std::filesystem::path& directory,
-                          const std::vector<std::string>& names);
+// The same for weights that are not a checkpoint: a LoRA adapter, or the state that an engine saved
+// after its backends had changed the weights. `names`: of the *.safetensors in the directory
+// `path`, or of the file `path`.
+void refuse_other_weights(const std::filesystem::path& path, const std::vector<std::string>& names);
 
 // Throws Error::input, with a hint, if nothing is at the path and it reads like a model's name on a
 // hub ("openai/gpt-oss-120b") or like an address.

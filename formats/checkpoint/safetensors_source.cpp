@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
@@ -31,7 +33,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kConsolidated = "consolidated";
 // More than any kind of other files needs to be recognised by its first bytes.
-constexpr int64_t kTellingBytes = 64;
+constexpr int64_t kTellingBytes = 256;
 
 using Attributes = std::map<std::string, std::string>;
 
@@ -78,6 +80,7 @@ void add_file(MappedTensors& content, Attributes& agreed, const fs::path& path) 
   const ConstBytes bytes = map.bytes();
   const auto front = in_file(path.string(), [&] { return read_front(path, map.file().size); });
   refuse_other_file(path, front);
+  refuse_no_safetensors(path, front);
   in_file(path.string(), [&] {
     SafetensorsHeader header = parse_safetensors_header(front, map.file().size);
     check_metadata(header, agreed);
@@ -107,6 +110,15 @@ void check_unique_across_files(const std::vector<SourceTensor>& tensors) {
   }
 }
 
+// Throws: a download that stopped. `first`: the first file that is not there.
+[[noreturn]] void refuse_incomplete(int64_t missing, int64_t all, const std::string& first) {
+  throw Error::input(fmt::format("{} of {} files {} not there{} {}", missing, all,
+                                 missing == 1 ? "is" : "are", missing == 1 ? ":" : ", first of all",
+                                 in_quotes(first)))
+      .hint(
+          "is the download complete? `hf download MODEL --local-dir DIR` fetches what is missing");
+}
+
 // The files of a weight map, each once. Throws if one is not there: a download that stopped.
 std::vector<std::string> indexed_files(const fs::path& dir, const TensorFiles& weight_map) {
   std::set<std::string> names;
@@ -122,12 +134,41 @@ std::vector<std::string> indexed_files(const fs::path& dir, const TensorFiles& w
     missing.push_back(file);
   }
   if (missing.empty()) return {names.begin(), names.end()};
-  const std::string first = in_quotes(*std::ranges::min_element(missing, natural_less));
-  throw Error::input(fmt::format("weight_map: {} of {} files {} not there{} {}", missing.size(),
-                                 names.size(), missing.size() == 1 ? "is" : "are",
-                                 missing.size() == 1 ? ":" : ", first of all", first))
-      .hint(
-          "is the download complete? `hf download MODEL --local-dir DIR` fetches what is missing");
+  in_context("weight_map", [&] {
+    refuse_incomplete(std::ssize(missing), std::ssize(names),
+                      *std::ranges::min_element(missing, natural_less));
+  });
+  return {};
+}
+
+// Throws if names such as "model-00002-of-00003.safetensors" say that other files belong to these:
+// without an index nothing else tells of a download that stopped.
+void check_all_parts(const std::vector<std::string>& names) {
+  static const std::regex kPart(R"((.*)-(\d{1,9})-of-(\d{1,9})\.safetensors)");
+  struct Parts {
+    std::set<int64_t> there;
+    int64_t width;
+  };
+  std::map<std::pair<std::string, int64_t>, Parts> sets;
+  for (const std::string& name : names) {
+    std::smatch match;
+    if (!std::regex_match(name, match, kPart)) continue;
+    Parts& parts = sets[{match[1], std::stoll(match[3])}];
+    parts.there.insert(std::stoll(match[2]));
+    parts.width = match[2].length();
+  }
+  for (const auto& [of, parts] : sets) {
+    const auto& [stem, count] = of;
+    // Hub numbers begin at 1; some exporters' begin at 0.
+    const int64_t first = parts.there.contains(0) ? 0 : 1;
+    const int64_t missing = count - std::ssize(parts.there);
+    if (missing <= 0) continue;
+    int64_t number = first;
+    while (parts.there.contains(number)) ++number;
+    refuse_incomplete(missing, count,
+                      fmt::format("{}-{:0{}}-of-{:0{}}.safetensors", stem, number, parts.width,
+                                  count, parts.width));
+  }
 }
 
 std::vector<std::string> list_safetensors(const fs::path& dir) {
@@ -202,6 +243,7 @@ bool holds_safetensors(const fs::path& dir) {
 std::unique_ptr<Source> open_safetensors_file(const fs::path& path) {
   MappedTensors content;
   content.kind = "safetensors";
+  refuse_other_weights(path, {path.filename().string()});
   Attributes agreed;
   add_file(content, agreed, path);
   add_config(content, path.parent_path());
@@ -223,10 +265,13 @@ std::unique_ptr<Source> open_checkpoint_directory(const fs::path& dir) {
   if (is_listed(index)) {
     in_file(index.string(), [&] {
       content.files.push_back(describe_file(index));
-      weight_map = parse_weight_map(read_text_file(index, kMaxWeightMapBytes));
+      const std::string text = read_text_file(index, kMaxWeightMapBytes);
+      refuse_other_text(text);
+      weight_map = parse_weight_map(text);
       names = indexed_files(dir, weight_map);
     });
   }
+  if (weight_map.empty()) in_file(dir.string(), [&] { check_all_parts(names); });
   std::ranges::sort(names, natural_less);
   Attributes agreed;
   for (const std::string& name : names) add_file(content, agreed, dir / name);

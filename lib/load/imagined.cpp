@@ -23,7 +23,16 @@ struct Sizes {
 
 int64_t require(const ModelConfig& config, std::optional<int64_t> size, std::string_view key) {
   if (size && *size > 0) return *size;
-  throw Error::input(size ? "0" : "missing; without weights it is not known")
+  // A key that was found, so that it is not the usual one, and has no size lists several: for two
+  // kinds of experts, or for layers.
+  const ModelConfig usual;
+  const bool found = key == config.intermediate_size_key
+                         ? key != usual.intermediate_size_key
+                         : key == config.num_experts_key && key != usual.num_experts_key;
+  const bool several = !size && found;
+  throw Error::input(size      ? "0"
+                     : several ? "a list of several sizes; only the weights say which are whose"
+                               : "missing; without weights it is not known")
       .at_key(key)
       .in_file(config.file);
 }

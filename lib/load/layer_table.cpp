@@ -163,9 +163,28 @@ size_t LayerTable::require(int64_t expert, Projection projection, Field field) c
     if (candidate.projection != projection) continue;
     if (word.empty() || candidate.word.starts_with('w') == numbered_words_) word = candidate.word;
   }
-  throw Error::input(fmt::format("missing; the layer also has {}", witness().name))
-      .at_key(expert_tensor_name(*row_, module_, expert, word, field))
-      .in_file(witness().file);
+  const std::string name = expert_tensor_name(*row_, module_, expert, word, field);
+  Error error = Error::input(fmt::format("missing; the layer also has {}", witness().name))
+                    .at_key(name)
+                    .in_file(witness().file);
+  const std::string other = field == Field::kScales ? other_scale(name) : "";
+  if (!other.empty()) {
+    error.hint(
+        fmt::format("{} is there: a name that the engine does not load for this "
+                    "quantization",
+                    other));
+  }
+  throw error;
+}
+
+// The tensor of the same module that is called a scale, too; empty if there is none.
+std::string LayerTable::other_scale(const std::string& missing) const {
+  const std::string module = missing.substr(0, missing.rfind('.') + 1);
+  for (const NamedTensor& tensor : *tensors_) {
+    const bool beside = tensor.name.starts_with(module) && tensor.name != missing;
+    if (beside && tensor.name.find("scale", module.size()) != std::string::npos) return tensor.name;
+  }
+  return "";
 }
 
 const NamedTensor& LayerTable::sizes_from() const {
@@ -217,7 +236,7 @@ LayerTable::Sizes LayerTable::read_sizes(int64_t experts) const {
   spec.dims.num_experts = experts;
   spec.dims.hidden_size = blocks ? checked_mul(shape[2], kBlock) : last;
   spec.dims.intermediate_size = fused() ? rows / 2 : rows;
-  in_context(codes.file, [&] { in_context(codes.name, [&] { spec.check(); }); });
+  in_file(codes.file, [&] { in_context(codes.name, [&] { spec.check(); }); });
   if (experts == 0 || rows == 0) {
     refuse_tensor(codes, fmt::format("shape {} is empty", shape.to_string()));
   }

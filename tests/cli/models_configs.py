@@ -71,6 +71,7 @@ def hdf5_with_records():
                 file[name] = array
             file["tokenizer/vocabulary"] = numpy.array(["a", "b"], dtype=h5py.string_dtype())
             file["history"] = numpy.zeros(3, dtype=[("step", "i4"), ("loss", "f4")])
+            file["nothing"] = h5py.Empty("f4")
             if bad:
                 del file["model.layers.1.mlp.experts.down_proj_scales"]
                 file["model.layers.1.mlp.experts.down_proj_scales"] = numpy.array(["a"], dtype=h5py.string_dtype())
@@ -260,6 +261,35 @@ def no_checkpoints():
     refused("config.json: a Git LFS pointer", "pointer")
 
 
+def as_the_engine_reads():
+    """What the engines' reader makes of a config: methods by any letters, the last of equal keys, a text model under its other names."""
+    rounds = {"quant_method": "auto-round", "bits": 4, "group_size": 32, "sym": True, "data_type": "mx_fp", "packing_format": "auto_round:llm_compressor"}
+    hidden, inter = 128 * draw(1, 2, 3), 128 * draw(1, 2)
+    for quantization, codes, spellings, flags in (
+            (compressed_tensors(group(["Linear"])), ".weight_packed", ("compressed_tensors", "Compressed-Tensors", "COMPRESSED_TENSORS"), ("--arch", draw("sm90", "sm100"))),
+            (quark(), ".weight", ("Quark", "QUARK"), ("--arch", "gfx950")), ({"quant_method": "mxfp4"}, ".weight", ("MXFP4", "Mxfp4"), ("--arch", "sm90")),
+            (rounds, ".weight_packed", ("Auto-Round", "INC"), ("--arch", "sm120"))):
+        tensors = experts("model.layers.0.mlp.experts", 2, hidden, inter, codes=codes)
+        plain = explain(save("plain", qwen3(quantization, 1, 2, hidden, inter), tensors), *flags)
+        other = explain(save("plain", qwen3({**quantization, "quant_method": draw(*spellings)}, 1, 2, hidden, inter), tensors), *flags)
+        assert plain == other, (plain, other)
+    config = qwen3(compressed_tensors(group(["Linear"])), 1, 2, hidden, inter)
+    tensors = experts("model.layers.0.mlp.experts", 2, hidden, inter, codes=".weight_packed")
+    text = json.dumps(config).replace('{"arch', f'{{"moe_intermediate_size": {inter + 32}, "arch', 1)
+    convert(save("twice", text, tensors), "--arch", "sm90")
+    refused(f"moe_intermediate_size: {inter + 32}, but", save("twice", json.dumps(config)[:-1] + f', "moe_intermediate_size": {inter + 32}}}', tensors))
+    quantization = config.pop("quantization_config")
+    for outer in ({"llm_config": config}, {"language_config": config}, {"thinker_config": {"text_config": config}}):
+        wrapped = {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", "vision_config": {"hidden_size": 8}, "quantization_config": quantization, **outer}
+        for path in (save("wrapped", wrapped, {"language_model." + name: tensor for name, tensor in tensors.items()}), "wrapped/config.json"):
+            answer = explain(path, "--arch", "sm90")
+            assert answer["sizes"]["rank"] == {"num_experts": 2, "hidden_size": hidden, "intermediate_size": inter}, answer
+    other = draw(".weight_quantizer.scale", ".weight_scale_inv", ".scale")
+    save("scales", qwen3(quark(), 1, 2, hidden, inter), experts("model.layers.0.mlp.experts", 2, hidden, inter, scale=other))
+    done = run("explain", "scales", "--arch", "gfx950")
+    assert done.returncode == 3 and f"gate_proj{other} is there: a name that the engine does not load" in done.stderr, done.stderr
+
+
 def size_that_helps():
     """A hint of --pad auto only where it is off; a rank's size is named."""
     tensors = experts("model.layers.0.mlp.experts", 4, 256, 512)
@@ -275,4 +305,4 @@ def size_that_helps():
 
 if __name__ == "__main__":
     check_all(constants_of_python, index_with_others, hdf5_with_records, other_words_of_configs, left_out_experts, parts_left_out, no_config,
-              only_a_config, no_checkpoints, size_that_helps)
+              only_a_config, no_checkpoints, as_the_engine_reads, size_that_helps)

@@ -117,7 +117,7 @@ def other_names():
     family("two", sizes, "mlp", (0, 1))
     explain("two", *flags)
     shutil.copy("two/config.json", "alone/config.json")
-    refused("moe_intermediate_size: missing; without weights it is not known", "alone")
+    refused("moe_intermediate_size: a list of several sizes; only the weights say which are whose", "alone")
 
 
 def blocks():
@@ -317,6 +317,17 @@ def engine_words():
                          ("--no-enable-expert-parallel", "leave it out: without --enable-expert-parallel it is off")):
         done = run("explain", "words", "--arch", "gfx950", flag)
         assert done.returncode == 2 and words_ in done.stderr, done.stderr
+    for flag in ("--max-lora-rank", "--lora-modules", "--fully-sharded-loras"):
+        done = run("explain", "words", "--arch", "gfx950", flag, "1")
+        assert done.returncode == 2 and "no influence by itself: --enable-lora says" in done.stderr, done.stderr
+    # Short forms, flags of SGLang, members of an object; what the rules do not know is not said to have no influence.
+    for flag, words_ in (("-dpn", "no influence"), ("-sc", "no influence"), ("-ac", "no influence"), ("--mem-fraction-static", "no influence"),
+                         ("--chunked-prefill-size", "no influence"), ("--speculative-algorithm", "no influence"), ("--offload-group-size", "no influence"),
+                         ("--enable-dp-attention", "leave --dp-size out"), ("--quantization-config.moe.activation", "--quantization-config takes the object"),
+                         ("--json-model-override-args", "--model-config FILE"), ("--worker-cls", "the rules do not know"),
+                         ("--flashinfer-mxfp4-moe-precision", "the rules do not know"), ("--model-class-overrides", "the rules do not know")):
+        done = run("explain", "words", "--arch", "gfx950", flag, "1")
+        assert done.returncode == 2 and words_ in done.stderr, (flag, done.stderr)
     for flag in ("--max-num-batched-tokens", "--kv-transfer-config", "--tokenizer-mode", "--enable-sleep-mode"):
         done = run("explain", "words", "--arch", "gfx950", flag, "1")
         assert done.returncode == 2 and "no influence" in done.stderr, done.stderr

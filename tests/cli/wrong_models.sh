@@ -47,6 +47,39 @@ json.dump(quantized(quant_method="mxfp4"), open("lfs/config.json", "w"))
 for path in "lfs/model.safetensors", "pointer.safetensors": open(path, "w").write(pointer)
 os.mkdir("llama")
 for path in "llama/model.gguf", "model.gguf": open(path, "wb").write(b"GGUF" + struct.pack("<IQQ", 3, 0, 0))
+# Other programs' files, in a directory with a config and by themselves: the bytes say it where they can.
+ZIP = b"PK\3\4" + bytes(26)
+KINDS = {"torch_zip": ("consolidated.00.pth", ZIP + b"consolidated.00/data.pkl"), "torch_old": ("pytorch_model-00001-of-00002.bin", b"\x80\x02\x8a\nl"),
+         "torch_pt": ("weights.pt", ZIP + b"weights/data.pkl"), "numpy": ("weights.npz", ZIP + b"layers.0.npy"), "zipped": ("all.zip", ZIP + b"model.safetensors"),
+         "metal": ("model.bin", b"GPT-OSS v1.0\0\0\0\0"), "openvino": ("openvino_model.bin", bytes(64)), "onnx": ("model_q4.onnx", b"\x08\x07"),
+         "flax": ("flax_model.msgpack", b"\x82"), "dcp": ("__0_0.distcp", b"PK"), "tensorrt": ("rank0.engine", b"ptrt"), "gguf_named": ("model.bin", b"GGUF" + bytes(20))}
+for kind, (name, data) in KINDS.items():
+    os.mkdir(kind)
+    json.dump(quantized(quant_method="mxfp4"), open(kind + "/config.json", "w"))
+    open(f"{kind}/{name}", "wb").write(data)
+bnb = experts(weight=("U8", [2048, 1], 2048), **{"weight.absmax": ("U8", [64], 64), "weight.quant_map": ("F32", [16], 64)})
+model("untold_bnb", MOE, bnb)
+lora = {"base_model.model.model.layers.0.mlp.experts.0.up_proj.lora_%s.weight" % end: ("BF16", [8, 8], 128) for end in "AB"}
+model("renamed_adapter", None, lora)
+os.mkdir("adapter"), safetensors("adapter/adapter_model.safetensors", lora)
+os.mkdir("pickled_adapter"), open("pickled_adapter/adapter_config.json", "w").write("{}"), open("pickled_adapter/adapter_model.bin", "wb").write(ZIP)
+os.mkdir("saved"), safetensors("saved/model-rank-1-part-0.safetensors", plain)
+# What a failed download leaves: in place of a file of weights, of the index, or nothing where other files' names ask for one.
+LEFT = {"left_page": b"<!DOCTYPE html><html>404</html>", "left_text": b"Invalid username or password.", "left_zeros": bytes(4096), "left_pointer": pointer.encode()}
+for name, data in LEFT.items():
+    model(name, quantized(quant_method="mxfp4"), plain)
+    open(name + "/model-2.safetensors", "wb").write(data)
+model("index_pointer", quantized(quant_method="mxfp4"), plain)
+open("index_pointer/model.safetensors.index.json", "w").write(pointer)
+for first, count, gone in (1, 3, 2), (1, 4, 4), (0, 3, 2), (1, 2, 1):
+    name = f"part_{first}_{count}_{gone}"
+    os.mkdir(name)
+    json.dump(quantized(quant_method="mxfp4"), open(name + "/config.json", "w"))
+    for number in range(first, first + count):
+        if number != gone: safetensors(f"{name}/model-{number:05}-of-{count:05}.safetensors", {f"x{number}": ("U8", [1], 1)})
+os.makedirs("below/run/checkpoint-100")
+json.dump(MOE, open("below/config.json", "w"))
+safetensors("below/run/checkpoint-100/model.safetensors", plain)
 for name in "pickled", "unfinished":
     os.mkdir(name)
     json.dump(MOE, open(name + "/config.json", "w"))
@@ -88,6 +121,32 @@ is lfs 'lfs/model.safetensors: a Git LFS pointer' 'git lfs pull'
 is pointer.safetensors 'pointer.safetensors: a Git LFS pointer' 'git lfs pull'
 is llama 'llama/model.gguf: a GGUF file' safetensors
 is model.gguf 'model.gguf: a GGUF file' safetensors
+torch='a PyTorch archive of pickled tensors; this program does not read it$'
+arrays="an archive of NumPy's arrays" vino='a model of OpenVINO' exported='download or export the model as safetensors'
+commands=(inspect "convert -o out --arch sm90")
+for row in "torch_zip/consolidated.00.pth|$torch" "torch_old/pytorch_model-00001-of-00002.bin|$torch" "torch_pt/weights.pt|$torch" \
+  "numpy/weights.npz|$arrays" 'zipped/all.zip|a zip archive' "metal/model.bin|gpt-oss for Apple's Metal" "openvino/openvino_model.bin|$vino" \
+  'onnx/model_q4.onnx|an ONNX model' 'flax/flax_model.msgpack|weights of Flax' "dcp/__0_0.distcp|PyTorch's distributed checkpoint" \
+  'tensorrt/rank0.engine|an engine of TensorRT' 'gguf_named/model.bin|a GGUF file'; do
+  file=${row%%|*}
+  is "${file%/*}" "$file: ${row#*|}" "$exported"
+  is "$file" "$file: ${row#*|}" "$exported"
+done
+is below 'below: no \*.safetensors here, but in a folder below$' 'give below/run/checkpoint-100$'
+commands+=("explain --arch sm90")
+is untold_bnb 'untold_bnb/config.json: the experts are quantized as bitsandbytes; '
+is renamed_adapter 'renamed_adapter: a LoRA adapter, not a model'
+for input in adapter adapter/adapter_model.safetensors pickled_adapter; do is $input "$input: a LoRA adapter, not a model$" 'merge it into its base model'; done
+is saved/model-rank-1-part-0.safetensors 'model-rank-1-part-0.safetensors: a state that vLLM saved .sharded_state., a file a rank: .*' 'give the checkpoint'
+is left_page 'left_page/model-2.safetensors: a web page, not safetensors$' 'fetch the file again'
+is left_text 'left_text/model-2.safetensors: a text, not safetensors: "Invalid username or password."$' 'fetch the file again'
+is left_zeros 'left_zeros/model-2.safetensors: zeros where the header should be$' 'is the download complete'
+is left_pointer 'left_pointer/model-2.safetensors: a Git LFS pointer' 'git lfs pull'
+is index_pointer 'index_pointer/model.safetensors.index.json: a Git LFS pointer' 'git lfs pull'
+for part in 1_3_2 1_4_4 0_3_2 1_2_1; do
+  IFS=_ read -r _ count gone <<<"$part"
+  is "part_$part" "part_$part: 1 of $count files is not there: \"model-0000$gone-of-0000$count.safetensors\"$" 'is the download complete'
+done
 is pickled 'pickled/pytorch_model.bin: a PyTorch archive' safetensors
 # explain answers from a config.
 commands=(inspect "convert -o out --arch sm90")
