@@ -140,9 +140,10 @@ const Machine* machine_of(const DeploymentFacts& request) {
 
 // Whether the text, in lower case, names an Intel GPU by its maker, family or code name.
 bool names_intel_gpu(const std::string& lower) {
-  static const std::set<std::string> kWords = {"xpu",  "arc",    "pvc",  "bmg",  "dg2",  "xe",
-                                               "xe2",  "xe-hpc", "flex", "a770", "a750", "b570",
-                                               "b580", "b60",    "1100", "1550"};
+  static const std::set<std::string> kWords = {
+      "xpu",        "arc",       "pvc",     "bmg",  "dg2",  "xe",  "xe2",  "xe-hpc",
+      "flex",       "a770",      "a750",    "b570", "b580", "b60", "1100", "1550",
+      "battlemage", "alchemist", "vecchio", "b50",  "b65",  "b70"};
   if (lower.find("intel") != std::string::npos) return true;
   for (size_t begin = 0; begin < lower.size();) {
     const size_t end = std::min(lower.find(' ', begin), lower.size());
@@ -180,6 +181,12 @@ std::string machine_hint(const std::string& given) {
   }
   if (lower == "all" || lower == "any") {
     return "one machine at a time; mxfp4-repack explain --fleet FILE answers for several";
+  }
+  // Neither CUDA, ROCm, XPU nor a CPU: the engine's plug-ins for them choose by rules of their own.
+  for (const std::string_view other :
+       {"gaudi", "tpu", "trainium", "inferentia", "ascend", "npu", "apple", "mps", "tenstorrent"}) {
+    if (lower.find(other) == std::string::npos) continue;
+    return "a plug-in of the engine's serves it, by rules that this program does not know";
   }
   if (names_intel_gpu(lower)) {
     return "Intel's GPUs are all one to the rules: --platform xpu, without --arch";

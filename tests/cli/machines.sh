@@ -13,13 +13,16 @@ def run(name, *more):
     return subprocess.run([BIN, "explain", "--arch", name, "--revision", "vllm-2026-05-18", "--json", *more], capture_output=True, text=True)
 COUNTED = ["8xH100", "8x H100", "8 x H100", "8*H200", "8\u00d7H100", "8 H100", "H100 x8", "H100x8"]
 takes = {
-    "sm90": ["H100", "h200", "NVIDIA H100 80GB HBM3", "GH200", "hopper", "9.0", "sm_90a", "SM90", "NVIDIA GH200 480GB", "NVIDIA GH200 144G HBM3e",
+    "sm90": ["H100", "h200", "NVIDIA H100 80GB HBM3", "GH200", "NVIDIA H20-3e", "hopper", "9.0", "sm_90a", "SM90", "NVIDIA GH200 480GB", "NVIDIA GH200 144G HBM3e",
              "GH200 Grace Hopper Superchip", "H100 Hopper", *COUNTED],
     "sm100": ["GB200", "B200", "Blackwell", "sm_100a", "DGX GB200", "GB200 NVL72", "NVIDIA GB200 Grace Blackwell Superchip"],
+    "sm75": ["Quadro RTX 6000", "GTX 1660 Ti"], "sm70": ["Tesla V100S"], "sm87": ["Jetson Orin Nano Super"],
+    "gfx1151": ["AMD Ryzen AI Max+ PRO 395", "Radeon 8050S"], "gfx906": ["Radeon VII", "AMD Instinct MI50"], "gfx1103": ["Radeon 780M"],
+    "gfx1152": ["Krackan Point"], "ppc64le": ["POWER10"], "s390x": ["z16"],
     "sm103": ["B300", "GB300 NVL72", "DGX Station GB300", "GB300 Grace Blackwell Ultra Superchip", "Grace Blackwell Ultra"],
     "sm110": ["NVIDIA Thor", "Jetson AGX Thor Developer Kit"],
     "sm121": ["NVIDIA GB10", "DGX Spark", "GB10 Grace Blackwell Superchip"],
-    "sm120": ["NVIDIA GeForce RTX 5090", "RTX PRO 6000 Blackwell Server Edition"],
+    "sm120": ["NVIDIA GeForce RTX 5090", "RTX PRO 6000 Blackwell Server Edition", "RTX 6000 Pro", "RTX PRO 6000D"],
     "sm89": ["L40S", "RTX 4090"],
     "sm80": ["NVIDIA A100-SXM4-80GB", "8.0", "A100 Ampere"],
     "gfx942": ["AMD Instinct MI300X", "MI325X", "gfx942:sramecc+:xnack-"],
@@ -97,6 +100,10 @@ cpu|--arch x86_64 or --arch aarch64 is a CPU
 Arc B580|Intel's GPUs are all one to the rules: --platform xpu, without --arch
 Max 1550|Intel's GPUs are all one to the rules: --platform xpu, without --arch
 Intel Arc B580|Intel's GPUs are all one to the rules: --platform xpu, without --arch
+Intel Battlemage|Intel's GPUs are all one to the rules: --platform xpu, without --arch
+Ponte Vecchio|Intel's GPUs are all one to the rules: --platform xpu, without --arch
+Gaudi 3|a plug-in of the engine's serves it, by rules that this program does not know
+TPU v6e|a plug-in of the engine's serves it, by rules that this program does not know
 H100,B200|one machine at a time: --arch H100
 MI300X or H100|one machine at a time: --arch MI300X
 END
