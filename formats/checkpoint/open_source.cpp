@@ -120,6 +120,10 @@ std::unique_ptr<Source> open_file(const fs::path& path) {
   if (bytes.empty()) throw Error::input("the file is empty").in_file(path.string());
   if (first_visible(bytes) == '{') {
     refuse_beside_checkpoint(path);
+    if (path.filename() != kRawManifest && !is_raw_manifest(path)) {
+      throw Error::input("a JSON file, neither a model's config nor a raw dump's manifest")
+          .in_file(path.string());
+    }
     return open_raw(path);
   }
   if (is_zstd(bytes)) {

@@ -51,11 +51,10 @@ class ConfigSource final : public Source {
 };
 
 // Whether the directory has weights in any format: other programs' formats are refused in words of
-// their own.
+// their own. An index without one of its files came with the other small files.
 bool holds_weights(const fs::path& dir) {
-  if (holds_safetensors(dir)) return true;
-  constexpr std::array<std::string_view, 8> kSuffixes = {".bin", ".pt",   ".pth", ".gguf",
-                                                         ".h5",  ".hdf5", ".npz", ".ckpt"};
+  constexpr std::array<std::string_view, 9> kSuffixes = {
+      ".safetensors", ".bin", ".pt", ".pth", ".gguf", ".h5", ".hdf5", ".npz", ".ckpt"};
   std::error_code ignored;
   return std::ranges::any_of(fs::directory_iterator(dir, ignored), [&](const auto& entry) {
     return std::ranges::find(kSuffixes, entry.path().extension().string()) != kSuffixes.end();

@@ -310,9 +310,7 @@ std::optional<std::string> read_hdf5_string(hid_t object, const char* name) {
 bool hdf5_holds_numbers(hid_t dataset) {
   const Hdf5Handle type(H5Dget_type(dataset), H5Tclose, "element type cannot be read");
   const H5T_class_t type_class = H5Tget_class(type.get());
-  const Hdf5Handle space(H5Dget_space(dataset), H5Sclose, "shape cannot be read");
-  const bool none = H5Sget_simple_extent_type(space.get()) == H5S_NULL;
-  return !none && (type_class == H5T_INTEGER || type_class == H5T_FLOAT);
+  return type_class == H5T_INTEGER || type_class == H5T_FLOAT;
 }
 
 Hdf5Dataset describe_hdf5_dataset(hid_t dataset, const Hdf5ChunkFinder& finder,

@@ -170,7 +170,7 @@ def config_cases():
             config("%s_%d" % (key, i), dict(good, **{key: value}))
     for name, text in (("empty", ""), ("list", "[]"), ("text", '"gpt_oss"'), ("cut", CONFIG[:-9]),
                        ("bad_utf8", CONFIG.encode().replace(b"gpt_oss", b"gpt\xff\xff\xffs", 1)),
-                       ("duplicate", CONFIG[:-1] + ', "hidden_size": 64}'), ("nul", CONFIG.encode() + b"\0{}"),
+                       ("duplicate", CONFIG[:-1] + ', "hidden_size": 65}'), ("nul", CONFIG.encode() + b"\0{}"),
                        ("deep", '{"a":' * 3000 + "1" + "}" * 3000)):
         config(name, text)
 

@@ -71,7 +71,6 @@ def hdf5_with_records():
                 file[name] = array
             file["tokenizer/vocabulary"] = numpy.array(["a", "b"], dtype=h5py.string_dtype())
             file["history"] = numpy.zeros(3, dtype=[("step", "i4"), ("loss", "f4")])
-            file["nothing"] = h5py.Empty("f4")
             if bad:
                 del file["model.layers.1.mlp.experts.down_proj_scales"]
                 file["model.layers.1.mlp.experts.down_proj_scales"] = numpy.array(["a"], dtype=h5py.string_dtype())
@@ -223,6 +222,18 @@ def only_a_config():
                 whole.pop(other, None), answer.pop(other, None)
             assert answer == whole, (name, words)
         assert "config_only" not in explain(name + "/config.json", *flags)  # the weights beside it
+    # Who fetches the small files has the index, too, and tokenizer and generation files.
+    shutil.copy("plain/config.json", "alone/config.json")
+    with open("alone/model.safetensors.index.json", "w") as file:
+        json.dump({"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors"}}, file)
+    answer = explain("alone", "--arch", "sm90")
+    assert "config_only" in answer and answer["backend"] == explain("plain", "--arch", "sm90")["backend"], answer
+    done = run("convert", "alone", "-o", "nothing", "--arch", "sm90")
+    assert done.returncode == 3 and "1 of 1 files is not there" in done.stderr, done.stderr
+    os.remove("alone/model.safetensors.index.json")
+    with open("alone/tokenizer.json", "w") as file:
+        json.dump({"version": "1.0", "model": {"type": draw("BPE", "Unigram")}}, file)
+    refused("tokenizer.json: a JSON file, neither a model's config nor a raw dump's manifest", "alone/tokenizer.json")
     broken = {**qwen3(quark(), 3, 6, 256, 256)}
     del broken["num_hidden_layers"]
     with open("alone/config.json", "w") as file:
