@@ -69,6 +69,11 @@ std::string_view what_begins(std::string_view text) {
   if (text.starts_with("GPT-OSS v1.0")) {
     return "gpt-oss for Apple's Metal; this program does not read it";
   }
+  // The length of a safetensors header may begin as anything does.
+  constexpr size_t kLength = 8;
+  const bool header = text.size() > kLength && text[kLength] == '{' &&
+                      text.substr(0, kLength).find('\0') != std::string_view::npos;
+  if (header) return "";
   // A pickle says its protocol, 2 to 5.
   if (text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5) return kPickled;
   if (!text.starts_with(kZipMark)) return "";

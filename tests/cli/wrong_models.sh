@@ -47,6 +47,14 @@ json.dump(quantized(quant_method="mxfp4"), open("lfs/config.json", "w"))
 for path in "lfs/model.safetensors", "pointer.safetensors": open(path, "w").write(pointer)
 os.mkdir("llama")
 for path in "llama/model.gguf", "model.gguf": open(path, "wb").write(b"GGUF" + struct.pack("<IQQ", 3, 0, 0))
+# Headers whose length, by its bytes, could begin a pickle or a zip archive.
+def of_length(path, length):
+    tensors = {name: {"dtype": "BF16", "shape": [1], "data_offsets": [2 * i, 2 * i + 2]} for i, name in enumerate(WORDS)}
+    text = json.dumps({name + ".weight": value for name, value in tensors.items()}).encode().ljust(length)
+    open(path, "wb").write(struct.pack("<Q", length) + text + bytes(2 * len(WORDS)))
+for length in 0x280, 0x380, 0x480, 0x580, 0x8A0280, 0x04034B50:
+    os.mkdir(f"length_{length}")
+    of_length(f"length_{length}/model.safetensors", length)
 # Other programs' files, in a directory with a config and by themselves: the bytes say it where they can.
 ZIP = b"PK\3\4" + bytes(26)
 KINDS = {"torch_zip": ("consolidated.00.pth", ZIP + b"consolidated.00/data.pkl"), "torch_old": ("pytorch_model-00001-of-00002.bin", b"\x80\x02\x8a\nl"),
@@ -131,6 +139,9 @@ for row in "torch_zip/consolidated.00.pth|$torch" "torch_old/pytorch_model-00001
   file=${row%%|*}
   is "${file%/*}" "$file: ${row#*|}" "$exported"
   is "$file" "$file: ${row#*|}" "$exported"
+done
+for length in 640 896 1152 1408 9044608 67324752; do
+  is length_$length "length_$length: the experts are not quantized; $only"
 done
 is below 'below: no \*.safetensors here, but in a folder below$' 'give below/run/checkpoint-100$'
 commands+=("explain --arch sm90")
