@@ -8,6 +8,7 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -167,22 +168,29 @@ size_t LayerTable::require(int64_t expert, Projection projection, Field field) c
   Error error = Error::input(fmt::format("missing; the layer also has {}", witness().name))
                     .at_key(name)
                     .in_file(witness().file);
-  const std::string other = field == Field::kScales ? other_scale(name) : "";
-  if (!other.empty()) {
-    error.hint(
-        fmt::format("{} is there: a name that the engine does not load for this "
-                    "quantization",
-                    other));
-  }
+  const std::string other = what_is_there(name, field);
+  if (!other.empty()) error.hint(other);
   throw error;
 }
 
-// The tensor of the same module that is called a scale, too; empty if there is none.
-std::string LayerTable::other_scale(const std::string& missing) const {
+// What the same linear layer has in place of a tensor that is missing, for a hint; empty if nothing
+// is known.
+std::string LayerTable::what_is_there(const std::string& missing, Field field) const {
+  if (row_->stacked) return "";
   const std::string module = missing.substr(0, missing.rfind('.') + 1);
   for (const NamedTensor& tensor : *tensors_) {
-    const bool beside = tensor.name.starts_with(module) && tensor.name != missing;
-    if (beside && tensor.name.find("scale", module.size()) != std::string::npos) return tensor.name;
+    if (!tensor.name.starts_with(module) || tensor.name == missing) continue;
+    const DType dtype = tensor.spec.dtype;
+    const bool scale = tensor.name.find("scale", module.size()) != std::string::npos;
+    if (field == Field::kScales && scale) {
+      return fmt::format("{} is there: a name that the engine does not load for this quantization",
+                         shown(tensor.name));
+    }
+    const bool plain = dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32;
+    if (field == Field::kCodes && plain && tensor.name.ends_with(".weight")) {
+      return fmt::format("{} is there in {}: this expert is not quantized", shown(tensor.name),
+                         dtype_name(dtype));
+    }
   }
   return "";
 }

@@ -3,6 +3,7 @@ import json
 import os
 import shutil
 
+import drawn_models
 import layer_files
 import numpy
 from drawn_models import (GATED, NUMBERED, RELEASE, SEED, check_all, compressed_tensors, convert, draw, experts, explain, group,
@@ -299,6 +300,21 @@ def as_the_engine_reads():
     save("scales", qwen3(quark(), 1, 2, hidden, inter), experts("model.layers.0.mlp.experts", 2, hidden, inter, scale=other))
     done = run("explain", "scales", "--arch", "gfx950")
     assert done.returncode == 3 and f"gate_proj{other} is there: a name that the engine does not load" in done.stderr, done.stderr
+    # One expert that was left as it was; and a tensor that is missing without another in its place.
+    tensors = experts("model.layers.0.mlp.experts", 2, hidden, inter, codes=".weight_packed")
+    word = draw(*drawn_models.GATED)
+    del tensors[f"model.layers.0.mlp.experts.1.{word}.weight_packed"], tensors[f"model.layers.0.mlp.experts.1.{word}.weight_scale"]
+    config = qwen3(compressed_tensors(group(["Linear"])), 1, 2, hidden, inter)
+    for more, said in (({}, None), ({f"model.layers.0.mlp.experts.1.{word}.weight": numbers("BF16", 8, 8)}, f"experts.1.{word}.weight is there in BF16: this expert is not")):
+        done = run("explain", save("one", config, {**tensors, **more}), "--arch", "sm90")
+        assert done.returncode == 3 and f"experts.1.{word}.weight_packed: missing" in done.stderr, done.stderr
+        assert said in done.stderr if said else "hint:" not in done.stderr, done.stderr
+    gpt_oss("gone")
+    gone = {name: ("BF16" if array.dtype == "u2" else "U8", array) for name, array in layer_files.read("gone/model.safetensors")[0].items()}
+    del gone["model.layers.1.mlp.experts.down_proj_scales"]
+    with open("gone/config.json") as file:
+        done = run("explain", save("gone", file.read(), gone), "--arch", "sm90")
+    assert done.returncode == 3 and "down_proj_scales: missing" in done.stderr and "hint:" not in done.stderr, done.stderr
 
 
 def size_that_helps():
