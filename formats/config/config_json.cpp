@@ -70,10 +70,20 @@ int64_t shared_experts(const ConfigFields& fields) {
 }
 
 // The first of `architectures`; empty if there is none.
-std::string architecture_of(const Json& root) {
+std::vector<std::string> architectures_of(const Json& root) {
+  std::vector<std::string> names;
   const auto found = root.find("architectures");
-  const bool named = found != root.end() && found->is_array() && !found->empty();
-  return named && found->front().is_string() ? found->front().get<std::string>() : "";
+  if (found == root.end() || !found->is_array()) return names;
+  for (const Json& name : *found) {
+    if (name.is_string()) names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+// The class of the model; empty if the config names none.
+std::string architecture_of(const Json& root) {
+  const std::vector<std::string> names = architectures_of(root);
+  return names.empty() ? "" : names.front();
 }
 
 std::string stated_activation(const ConfigFields& fields) {
@@ -289,19 +299,19 @@ ModelConfig read(std::string_view text) {
   const ConfigFields fields(root);
   read_fields(fields, config);
   config.model_type = read_model_type(root, fields);
+  config.architectures = architectures_of(root);
   config.original_gpt_oss =
       config.model_type.empty() && root.contains("num_experts") && root.contains("rope_ntk_alpha");
   std::string where;
   if (const Json* quantization = find_quantization(root, where)) {
-    config.quantization = read_quantization({quantization, &root, config.model_type, where});
+    const std::span<const Rename> renames = class_renames(config.architectures, config.model_type);
+    config.quantization =
+        read_quantization({quantization, &root, config.model_type, where, renames});
     const BlockNames block = block_names(config.model_type);
     if (block.checkpoint != block.engine) {
       config.quantization->checkpoint_block = block.checkpoint;
       config.quantization->engine_block = block.engine;
     }
-    std::string lacking = unnamed_words(*config.quantization, config.model_type,
-                                        config.num_hidden_layers.value_or(0));
-    if (!lacking.empty()) config.quantization->lacks.push_back(std::move(lacking));
   }
   return config;
 }

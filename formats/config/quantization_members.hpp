@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,8 @@ struct QuantizationJson {
   const nlohmann::ordered_json* quantization;  // the quantization_config object, keys in file order
   const nlohmann::ordered_json* model;  // the whole config; null if there is only `quantization`
   std::string_view model_type;
-  std::string where;  // key path of the object, "quantization_config"
+  std::string where;                  // key path of the object, "quantization_config"
+  std::span<const Rename> renames{};  // of the model's class
 };
 
 // The end of a message about another quantization.

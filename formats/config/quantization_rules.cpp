@@ -8,6 +8,7 @@
 #include "formats/config/quantization_exclusions.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/load/module_rules.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -185,6 +186,15 @@ Json from_modelopt(const Json& quantization) {
 
 void read_mxfp4(const QuantizationJson&, Quantization&) {}
 
+// The engine renames what is a name in the rules, and leaves regular expressions as they are.
+void rename_rules(std::span<const Rename> renames, Quantization& method) {
+  method.renames = renames;
+  for (ModuleQuantization& rule : method.rules) {
+    if (rule.kind == PatternKind::kRegex) continue;
+    rule.pattern = renamed(renames, std::move(rule.pattern));
+  }
+}
+
 struct MethodRow {
   std::string_view name;
   void (*read)(const QuantizationJson&, Quantization&);
@@ -231,7 +241,8 @@ Quantization read_quantization(const QuantizationJson& text) {
   for (const MethodRow& row : kMethods) {
     if (row.name != method.name) continue;
     row.read(text, method);
-    method.excluded = read_exclusions(*text.quantization);
+    rename_rules(text.renames, method);
+    method.excluded = read_exclusions(*text.quantization, text.renames);
     return method;
   }
   throw Error::input(

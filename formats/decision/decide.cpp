@@ -223,6 +223,11 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
   for (LoadNote& note : load_notes(rules, conversion.deployment, facts, conversion.decision)) {
     if (note.stops && conversion.stops.empty()) conversion.stops = std::move(note.text);
   }
+  if (const ModelConfig* config = config_of(checkpoint)) {
+    std::string unnamed = unnamed_words_warning(rules, *config, conversion.deployment.platform,
+                                                checkpoint->model.unnamed_words);
+    if (!unnamed.empty()) conversion.decision.notes.push_back(std::move(unnamed));
+  }
   if (conversion.decision.backend) {
     conversion.target = make_target(conversion.deployment, conversion.decision, conversion.family);
     conversion.target.knobs = request.knobs;

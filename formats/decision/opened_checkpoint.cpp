@@ -154,6 +154,9 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
     if (checkpoint.config->quantization) {
       checkpoint.config->quantization->activation = checkpoint.model.activation;
       checkpoint.config->quantization->other_static = checkpoint.model.other_static;
+      for (const std::string& module : checkpoint.model.unknown_modules) {
+        checkpoint.config->quantization->excluded.modules.erase(module);
+      }
     }
     apply_caller(checkpoint.model, find_caller(rules, *checkpoint.config), options.family);
     std::string missing = missing_keys_warning(rules, *checkpoint.config);

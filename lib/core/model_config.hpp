@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mxfp4 {
@@ -31,10 +34,22 @@ struct ModuleQuantization {
   bool other_static = false;  // as Quantization::other_static
 };
 
+// The beginning of a module's name in a checkpoint, and what the engine has in its place.
+struct Rename {
+  std::string_view from;
+  std::string_view to;
+};
+
+// A layer whose experts are left out by name.
+struct NamedExperts {
+  int64_t layer = 0;
+  bool whole = false;  // by a name of all experts; else by names of parts
+};
+
 // The routed experts that a config leaves out of its quantization.
 struct Exclusions {
-  std::set<int64_t> layers;           // by name: the layer's experts, or some of them
-  std::set<int64_t> by_part;          // of these, the layers of which only parts are named
+  std::set<int64_t> layers;                     // by number
+  std::map<std::string, NamedExperts> modules;  // by the engine's name of a layer's experts
   std::vector<std::string> patterns;  // regular expressions, matched from the beginning of a name
   bool of_linears = false;            // the names are of expert 0's linear layers
   bool shared_experts = false;        // an entry speaks of the shared experts
@@ -51,7 +66,7 @@ struct Quantization {
   std::string activation;
   std::vector<ModuleQuantization> rules{};  // the first whose pattern matches a module decides
   std::string format{};  // compressed-tensors: "mxfp4-pack-quantized", ...; empty: not said
-  // What some release asks for and is not there: "export.kv_cache_group", "targets that name w1".
+  // What some release asks for and is not there: "export.kv_cache_group".
   std::vector<std::string> lacks{};
   // Quark: some specification of a tensor is a list of one, which not every release reads.
   bool single_lists = false;
@@ -65,8 +80,10 @@ struct Quantization {
   // compressed-tensors: modules that no rule matches are not quantized. False, too, where a pattern
   // cannot be read.
   bool named_only = false;
-  // Patterns see the engine's name of the block that holds a layer's experts. Empty: it is the
-  // checkpoint's.
+  // Rules and exclusions have the engine's names of modules: renames are applied to a checkpoint's
+  // one after the other (hf_to_vllm_mapper), then the block that holds a layer's experts gets the
+  // engine's name, unless it is empty.
+  std::span<const Rename> renames{};
   std::string checkpoint_block{};  // "block_sparse_moe"
   std::string engine_block{};      // "mlp"
 };
@@ -75,6 +92,7 @@ struct Quantization {
 struct ModelConfig {
   std::string file;  // for messages
   std::string model_type;
+  std::vector<std::string> architectures;  // the names of the model's class, the wanted one first
   std::optional<Quantization> quantization;
   // The routed experts' sizes; they may work in a smaller space than the rest of the model.
   std::optional<int64_t> hidden_size;

@@ -123,7 +123,11 @@ struct ModelLayers {
   int64_t num_experts = 0;               // of the first layer, and of most; others have their own
   std::vector<ExpertLayer> layers;       // ascending index; perhaps some of the model's only
   std::vector<size_t> rest;              // indices of all tensors that are not ours
-  std::set<std::string> left_out;        // of the rest: experts' "bias", "input_scale", not loaded
+  // The words, of "gate_proj" and "w1", by which compressed-tensors' targets do not name some
+  // layer's experts, though they do by the other word.
+  std::set<std::string> unnamed_words;
+  std::set<std::string> unknown_modules;  // of Exclusions::modules, those that no layer has
+  std::set<std::string> left_out;         // of the rest: experts' "bias", "input_scale", not loaded
   std::vector<std::string> warnings;
 
   // Whether a checkpoint's rules hold: false for an input in the loaded layout that does not

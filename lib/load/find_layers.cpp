@@ -14,6 +14,7 @@
 #include "lib/load/describe_published.hpp"
 #include "lib/load/layer_table.hpp"
 #include "lib/load/layers_alike.hpp"
+#include "lib/load/left_out.hpp"
 #include "lib/load/loaded_style.hpp"
 #include "lib/load/module_rules.hpp"
 #include "lib/load/other_models.hpp"
@@ -35,7 +36,9 @@ const NamedTensor* first_of(const StyleRow& row, const std::vector<NamedTensor>&
 std::string example(const StyleRow& row) {
   // Layer 2 is the first of Inkling's that has experts.
   const bool inkling = row.loader == Loader::kInklingStacked;
-  const std::string module = inkling ? experts_path(row, "inkling", 2) : experts_path(row, "", 0);
+  ModelConfig config;
+  if (inkling) config.model_type = "inkling";
+  const std::string module = experts_path(row, config, inkling ? 2 : 0);
   return expert_tensor_name(row, module, 0, row.projections.front().word, Field::kCodes);
 }
 
@@ -126,6 +129,7 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
 // The tensors of the style by module, and all others.
 struct Collected {
   std::vector<LayerTable> tables;
+  std::vector<LayerTable> aside;  // of a mixed model, the layers that are not MXFP4
   std::vector<size_t> rest;
   std::vector<std::string> warnings;
 };
@@ -244,31 +248,12 @@ void set_aside(Collected& found, const std::vector<NamedTensor>& tensors, const 
     if (!first_refusal) first_refusal = refusal;
     const auto members = table.members();
     found.rest.insert(found.rest.end(), members.begin(), members.end());
+    found.aside.push_back(std::move(table));
   }
   if (ours.empty()) throw Error(*first_refusal);
   if (first_refusal) std::sort(found.rest.begin(), found.rest.end());
   found.tables = std::move(ours);
   if (config != nullptr && config->quantization) check_alike(found.tables, row, *config);
-}
-
-// Warns of layers whose experts the config leaves out of its quantization. The engine makes plain
-// weights for them and stops at the tensors of MXFP4, for which it has no parameters.
-void warn_of_left_out(Collected& found, const ModelConfig& config) {
-  const Quantization& quantization = *config.quantization;
-  std::vector<int64_t> layers;
-  for (const LayerTable& table : found.tables) {
-    if (table.draft()) continue;
-    const ModuleQuantization* rule = find_rule(quantization, table.module(), table.linear());
-    const bool unnamed = rule == nullptr ? quantization.named_only : rule->unnamed;
-    if (unnamed || is_excluded(quantization, table.layer(), table.module(), table.linear()))
-      layers.push_back(table.layer());
-  }
-  if (layers.empty()) return;
-  std::ranges::sort(layers);
-  found.warnings.push_back(fmt::format(
-      "{}: the quantization leaves out the experts of layer{} {}, whose tensors are MXFP4: the "
-      "engine stops when it reads them",
-      config.file, layers.size() == 1 ? "" : "s", number_ranges(layers)));
 }
 
 // The activation key of the rule that the experts fall under.
@@ -376,8 +361,12 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   model.flat_scales = std::ranges::any_of(found.tables, &LayerTable::flat_scales);
   model.rest = std::move(found.rest);
   if (config != nullptr && config->quantization) {
-    warn_of_left_out(found, *config);
+    for (std::string& warning : left_out_warnings(found.tables, found.aside, *config)) {
+      found.warnings.push_back(std::move(warning));
+    }
     model.other_static = has_other_static(found, *config->quantization);
+    model.unknown_modules = unknown_modules_of(found.tables, found.aside, *config->quantization);
+    model.unnamed_words = unnamed_words_of(found.tables, *config->quantization);
   }
   model.warnings = std::move(found.warnings);
   if (config != nullptr && !options.experts_only) {

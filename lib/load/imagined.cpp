@@ -48,22 +48,7 @@ const StyleRow& row_of(const ModelConfig& config) {
 
 constexpr std::string_view kExpertsWord = "experts";  // ends a layer's path
 
-// The paths under which a config may name a layer's experts: models differ in what lies
-// before "layers".
-std::vector<std::string> names_of(const ModelConfig& config, const std::string& module) {
-  std::vector<std::string> names = {module};
-  const size_t layers = module.find("layers.");
-  if (layers == std::string::npos) return names;
-  for (const std::string_view before :
-       {"model.", "model.language_model.", "language_model.model."}) {
-    names.push_back(fmt::format("{}{}", before, module.substr(layers)));
-  }
-  // DeepSeek-V4's own names begin with the layers.
-  if (config.model_type.starts_with("deepseek_v4")) names.push_back(module.substr(layers));
-  return names;
-}
-
-// What the config says of a layer's experts under the names that they may have.
+// What the config says of a layer's experts under the words that their projections may have.
 struct SaidOfExperts {
   const ModuleQuantization* rule = nullptr;  // one for these modules before one for all
   bool excluded = false;
@@ -75,19 +60,16 @@ SaidOfExperts said_of(const ModelConfig& config, const StyleRow& row, int64_t la
   const Quantization& quantization = *config.quantization;
   SaidOfExperts said;
   const ModuleQuantization* general = nullptr;
-  std::string differing;
-  for (const std::string& name : names_of(config, module)) {
-    for (const std::vector<std::string>& linears : linear_sets(row, name)) {
-      said.excluded = said.excluded || is_excluded(quantization, layer, name, linears.front());
-      if (differing.empty()) differing = differing_projections(quantization, name, linears);
-      const ModuleQuantization* rule = find_rule(quantization, name, linears.front());
-      if (rule == nullptr) continue;
-      const bool named = rule->kind != PatternKind::kAny && rule->pattern != "*";
-      const ModuleQuantization*& place = named ? said.rule : general;
-      if (place == nullptr) place = rule;
-    }
+  for (const std::vector<std::string>& linears : linear_sets(row, module)) {
+    said.excluded = said.excluded || is_excluded(quantization, layer, module, linears.front());
+    const std::string differing = differing_projections(quantization, module, linears);
+    if (!differing.empty()) throw Error::input(differing).at_key(module).in_file(config.file);
+    const ModuleQuantization* rule = find_rule(quantization, module, linears.front());
+    if (rule == nullptr) continue;
+    const bool named = rule->kind != PatternKind::kAny && rule->pattern != "*";
+    const ModuleQuantization*& place = named ? said.rule : general;
+    if (place == nullptr) place = rule;
   }
-  if (!differing.empty()) throw Error::input(differing).at_key(module).in_file(config.file);
   if (said.rule == nullptr) said.rule = general;
   if (said.excluded) said.rule = nullptr;
   return said;
@@ -109,9 +91,7 @@ bool has_mxfp4_shared_experts(const ModelConfig& config, int64_t layer, const st
       fmt::format("{}shared_experts", module.substr(0, module.size() - kExpertsWord.size()));
   const ModuleQuantization* rule = find_rule(quantization, name, name + ".gate_proj");
   if (rule != nullptr && !rule->refusal.empty()) return false;
-  Quantization patterns;
-  patterns.excluded.patterns = quantization.excluded.patterns;
-  return !is_excluded(patterns, layer, name + ".gate_proj", name);
+  return !is_excluded(quantization, layer, name + ".gate_proj", name);
 }
 
 // The reason why a config without any layer of MXFP4 experts has none.
@@ -178,7 +158,7 @@ class Imagination {
 bool add_model_layer(const ModelConfig& config, const StyleRow& row, const Sizes& sizes,
                      int64_t layer, const ModuleQuantization*& rule,
                      std::vector<NamedTensor>& out) {
-  const std::string module = experts_path(row, config.model_type, layer);
+  const std::string module = experts_path(row, config, layer);
   const auto add = [&](const std::string& name, DType dtype, const Shape& shape) {
     out.push_back({name, {dtype, shape}, config.file});
   };

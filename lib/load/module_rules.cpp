@@ -102,14 +102,6 @@ bool matches(const ModuleQuantization& rule, std::string_view module, const std:
   return glob ? glob_match(rule.pattern, module) : rule.pattern.find(module) != std::string::npos;
 }
 
-// A module's name as the engine has it.
-std::string engine_name(const Quantization& quantization, std::string name) {
-  const std::string& block = quantization.checkpoint_block;
-  const size_t at = block.empty() ? std::string::npos : name.find("." + block + ".");
-  if (at != std::string::npos) name.replace(at + 1, block.size(), quantization.engine_block);
-  return name;
-}
-
 // The same projection's name in the other words that models have for it; empty if there is none.
 std::string with_other_word(const std::string& linear) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kWords = {
@@ -125,6 +117,21 @@ std::string with_other_word(const std::string& linear) {
 }
 
 }  // namespace
+
+std::string engine_name(const Quantization& quantization, std::string name) {
+  name = renamed(quantization.renames, std::move(name));
+  const std::string& block = quantization.checkpoint_block;
+  const size_t at = block.empty() ? std::string::npos : name.find("." + block + ".");
+  if (at != std::string::npos) name.replace(at + 1, block.size(), quantization.engine_block);
+  return name;
+}
+
+std::string renamed(std::span<const Rename> renames, std::string name) {
+  for (const Rename& rename : renames) {
+    if (name.starts_with(rename.from)) name.replace(0, rename.from.size(), rename.to);
+  }
+  return name;
+}
 
 const ModuleQuantization* find_rule(const Quantization& quantization, std::string_view module,
                                     const std::string& linear) {
@@ -142,26 +149,26 @@ const ModuleQuantization* find_rule(const Quantization& quantization, std::strin
   return other.empty() ? nullptr : find(other);
 }
 
-bool targets_name(const Quantization& quantization, std::string_view block, std::string_view word,
-                  int64_t layers) {
-  for (int64_t layer = 0; layer < layers; ++layer) {
-    for (const std::string_view before :
-         {"model.", "model.language_model.", "language_model.model.", ""}) {
-      const std::string linear = engine_name(
-          quantization, fmt::format("{}layers.{}.{}.experts.0.{}", before, layer, block, word));
-      const bool named = std::ranges::any_of(
-          quantization.rules,
-          [&](const ModuleQuantization& rule) { return matches(rule, linear, linear); });
-      if (named) return true;
-    }
+std::vector<std::string_view> unnamed_words(const Quantization& quantization,
+                                            std::string_view module) {
+  if (!quantization.named_only) return {};
+  constexpr std::array<std::string_view, 2> kWords = {"gate_proj", "w1"};
+  std::vector<std::string_view> unnamed;
+  for (const std::string_view word : kWords) {
+    const std::string linear = engine_name(quantization, fmt::format("{}.0.{}", module, word));
+    const bool named = std::ranges::any_of(quantization.rules, [&](const ModuleQuantization& rule) {
+      return matches(rule, linear, linear);
+    });
+    if (!named) unnamed.push_back(word);
   }
-  return false;
+  return unnamed.size() == kWords.size() ? std::vector<std::string_view>{} : unnamed;
 }
 
 bool is_excluded(const Quantization& quantization, int64_t layer, std::string_view module,
                  const std::string& linear) {
   const Exclusions& excluded = quantization.excluded;
   if (excluded.layers.contains(layer)) return true;
+  if (excluded.modules.contains(engine_name(quantization, std::string(module)))) return true;
   const std::string name =
       engine_name(quantization, excluded.of_linears ? linear : std::string(module));
   return std::ranges::any_of(excluded.patterns, [&](const std::string& pattern) {

@@ -2,6 +2,7 @@
 // regular expression is matched in polynomial time, and one that could grow large is not matched.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,15 +14,21 @@ namespace mxfp4 {
 // The rule that a quantization config has for the experts `module`, one of whose tensors belongs to
 // the module `linear`; null when it has none. Names are the checkpoint's. Where compressed-tensors
 // has no rule, one that names the projection in other words is taken, w1 for gate_proj: which words
-// a release asks for, unnamed_words says.
+// a release asks for, its rules say.
 [[nodiscard]] const ModuleQuantization* find_rule(const Quantization& quantization,
                                                   std::string_view module,
                                                   const std::string& linear);
 
-// Whether compressed-tensors' targets name the projection `word` of expert 0 in some layer, which
-// decides for the layer; `block` is the checkpoint's name of the block that holds the experts.
-[[nodiscard]] bool targets_name(const Quantization& quantization, std::string_view block,
-                                std::string_view word, int64_t layers);
+// The words for the first projection, "gate_proj" and "w1", by which compressed-tensors' targets do
+// not name expert 0 of `module`, though they do by the other word. Empty of other quantizations.
+[[nodiscard]] std::vector<std::string_view> unnamed_words(const Quantization& quantization,
+                                                          std::string_view module);
+
+// A module's name as the engine has it: as the model's class renames it, with the engine's name of
+// the block of its experts.
+[[nodiscard]] std::string engine_name(const Quantization& quantization, std::string name);
+// The same, but the block keeps its own name.
+[[nodiscard]] std::string renamed(std::span<const Rename> renames, std::string name);
 
 // Shell-style match of a whole name: '*', '?' and [...] sets, as Python's fnmatch.
 [[nodiscard]] bool glob_match(std::string_view pattern, std::string_view name);

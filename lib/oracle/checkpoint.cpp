@@ -123,19 +123,37 @@ std::string missing_keys_warning(const RuleSet& rules, const ModelConfig& config
                      config.file, fmt::join(missing, ", "), rules.name);
 }
 
+std::string unnamed_words_warning(const RuleSet& rules, const ModelConfig& config,
+                                  Platform platform, const std::set<std::string>& unnamed) {
+  const auto tells = [&](const ToldWordsRow& row) {
+    return config.model_type.starts_with(row.model_type) &&
+           row.platform.value_or(platform) == platform;
+  };
+  const std::string asked =
+      std::ranges::any_of(rules.loader.told_words, tells) ? "w1" : "gate_proj";
+  if (!unnamed.contains(asked)) return {};
+  return fmt::format(
+      "{}: the quantization has no targets that name {}: {} stops when it loads this model",
+      config.file, asked, rules.name);
+}
+
 const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
   if (!config.quantization && !config.original_gpt_oss) return nullptr;
   ModelConfig known = config;
   if (!known.quantization)
     known.quantization.emplace().name = "mxfp4";  // original gpt-oss says nothing
   // A layer of a draft matters only where the draft is served.
-  const std::set<int64_t>& parts = known.quantization->excluded.by_part;
-  if (known.quantization->name == "quark" && !rules.loader.excludes_by_part && !parts.empty() &&
-      *parts.begin() < known.num_hidden_layers.value_or(0)) {
+  const auto by_part = [&](const auto& named) {
+    return !named.second.whole && named.second.layer < known.num_hidden_layers.value_or(0);
+  };
+  const auto& modules = known.quantization->excluded.modules;
+  const auto part = std::ranges::find_if(modules, by_part);
+  if (known.quantization->name == "quark" && !rules.loader.excludes_by_part &&
+      part != modules.end()) {
     throw Error::unsupported(
         fmt::format("{} leaves a layer's experts out only by the name of the whole, and Quark's "
                     "exclude names single ones of layer {}; newer releases read it",
-                    rules.name, *parts.begin()))
+                    rules.name, part->second.layer))
         .reference_type("RuntimeError");
   }
   if (known.quantization->single_lists && !rules.loader.reads_single_lists) {

@@ -11,6 +11,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@ namespace mxfp4 {
 // (LoaderRules::asked_keys); empty if nothing. The bytes do not depend on that, so the checkpoint
 // can be converted, and served once the config says it.
 [[nodiscard]] std::string missing_keys_warning(const RuleSet& rules, const ModelConfig& config);
+
+// A warning that compressed-tensors' targets do not name the experts' projections by the word that
+// the release asks for on the platform, of those in ModelLayers::unnamed_words; empty if they do.
+[[nodiscard]] std::string unnamed_words_warning(const RuleSet& rules, const ModelConfig& config,
+                                                Platform platform,
+                                                const std::set<std::string>& unnamed);
 
 // The caller to assume when no checkpoint is at hand: the first with this selector that converts
 // for this family, if one is given, and asks the oracle where the engine has one; null when there

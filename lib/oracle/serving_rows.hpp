@@ -179,6 +179,13 @@ struct StockRow {
   std::vector<std::string_view> packages;
 };
 
+// A model whose class tells its experts the checkpoint's own words for projections, w1 in place of
+// gate_proj (ckpt_names of its call of FusedMoE).
+struct ToldWordsRow {
+  std::string_view model_type;         // its beginning
+  std::optional<Platform> platform{};  // empty: the classes of all platforms
+};
+
 // How the engine's generic loader treats experts. The gpt-oss loaders are the same in every
 // revision.
 struct LoaderRules {
@@ -189,8 +196,11 @@ struct LoaderRules {
   // first (quantization/mxfp4.py, create_weights), which only gpt-oss has.
   bool creates_biases = true;
   // What the engine asks of a quantization config, and stops without: keys by their path, "sym
-  // true" with the value that it must have; or what Quantization::lacks says in other words.
+  // true" with the value that it must have.
   std::vector<std::string_view> asked_keys{};
+  // compressed-tensors is asked for w1 of these models' experts, for gate_proj of all others
+  // (compressed_tensors_moe.py, get_moe_method: ckpt_gate_proj_name).
+  std::vector<ToldWordsRow> told_words{};
   // A tensor's specification in a Quark config may be a list of one (quantization/quark/quark.py,
   // _unwrap_single_quant_config).
   bool reads_single_lists = false;

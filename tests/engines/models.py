@@ -20,7 +20,7 @@ PATH = os.path.join(store.FOLDER, "models.json")
 MAKERS = {"FusedMoE", "FusedMoEFactory", "SharedFusedMoE"}
 # Arguments that a decision or the bytes depend on.
 KEPT = ("activation", "scoring_func", "renormalize", "use_grouped_topk", "num_expert_group", "e_score_correction_bias", "custom_routing_function",
-        "routing_method_type", "routed_scaling_factor", "has_bias", "swiglu_limit", "hidden_size", "intermediate_size")
+        "routing_method_type", "routed_scaling_factor", "has_bias", "swiglu_limit", "hidden_size", "intermediate_size", "ckpt_names")
 
 
 def name_of(node):

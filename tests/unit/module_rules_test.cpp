@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
+#include <vector>
 
 #include "lib/load/find_layers.hpp"
 #include "tests/unit/found_layers.hpp"
@@ -39,6 +41,35 @@ TEST(ModuleRules, QuarkRulesDecideByModule) {
   EXPECT_EQ(refusal_of_layers(tensors, &config), "config.json: rule: activations");
   config.quantization->rules = {{"*", "", "rule: fp8"}};
   EXPECT_EQ(refusal_of_layers(tensors, &config), "config.json: rule: fp8");
+}
+
+TEST(ModuleRules, NamesAreThoseOfTheModelsClass) {
+  Quantization quantization;
+  constexpr std::array<Rename, 2> kRenames = {
+      {{"thinker.model.", "language_model.model."}, {"model.", "language_model.model."}}};
+  quantization.renames = kRenames;
+  quantization.checkpoint_block = "block_sparse_moe";
+  quantization.engine_block = "mlp";
+  EXPECT_EQ(engine_name(quantization, "model.layers.1.block_sparse_moe.experts"),
+            "language_model.model.layers.1.mlp.experts");
+  EXPECT_EQ(renamed(kRenames, "thinker.model.layers.1.block_sparse_moe.experts"),
+            "language_model.model.layers.1.block_sparse_moe.experts");
+  quantization.excluded.modules = {{"language_model.model.layers.1.mlp.experts", {1, true}}};
+  EXPECT_TRUE(is_excluded(quantization, 1, "thinker.model.layers.1.mlp.experts", ""));
+  EXPECT_FALSE(is_excluded(quantization, 1, "llm.layers.1.mlp.experts", ""));
+}
+
+TEST(ModuleRules, WordsThatTargetsDoNotNameAreThoseOfEachModule) {
+  Quantization quantization;
+  quantization.named_only = true;
+  quantization.rules = {{"any.where.199.experts.0.w1", "", "", PatternKind::kName},
+                        {".*\\.3\\.experts\\..*", "", "", PatternKind::kRegex}};
+  const auto words = [&](std::string_view module) { return unnamed_words(quantization, module); };
+  EXPECT_EQ(words("any.where.199.experts"), std::vector<std::string_view>{"gate_proj"});
+  EXPECT_TRUE(words("any.where.3.experts").empty());
+  EXPECT_TRUE(words("any.where.4.experts").empty()) << "left out, not named otherwise";
+  quantization.named_only = false;
+  EXPECT_TRUE(words("any.where.199.experts").empty());
 }
 
 TEST(ModuleRules, GlobsMatchAsFnmatch) {

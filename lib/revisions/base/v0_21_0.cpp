@@ -43,9 +43,7 @@ RuleSet rules_of_0_21_0() {
       .loader = {.creates_biases = false,
                  .asked_keys = {"activation_scheme", "exclude", "export.kv_cache_group",
                                 "layer_quant_config", "layer_type_quant_config", "packing_format",
-                                "sym", "targets that name gate_proj",
-                                "targets that name gate_proj, not w1",
-                                "text_config.quantization_config"}},
+                                "sym", "text_config.quantization_config"}},
       .all2all_hidden = base::all2all_hidden(),
       .all2all_hidden_refusal =
           {"ValueError",

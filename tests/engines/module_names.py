@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Which stored model classes a release has, and which layers' experts a Quark config leaves out by names that a model's class may not have.
+
+usage: module_names.py VERSION... [--cache DIR] [--rows SEED COUNT] [--out FILE]
+
+Executes each release's own registry (an architecture that it resolves to another one counts as there), and for drawn lists of `exclude` its
+QuarkConfig.from_config, the renaming that the model's class asks for (hf_to_vllm_mapper), and its choice of a method for the experts of four layers,
+in the faked worlds of world.py. Writes testdata/engines/module_names.json: {"absent": {ARCHITECTURE: [RELEASE...]} of the classes of models.json,
+"rows": [{"architecture", "model_type", "exclude", "answers": {RELEASE: [LAYER...]}}]}, the layers that are left out. Needs README.md's Python.
+"""
+import argparse
+import copy
+import importlib
+import json
+import os
+import random
+import subprocess
+import sys
+import types
+
+import config_keys
+import models
+import store
+import wheels
+
+PATH = os.path.join(store.FOLDER, "module_names.json")
+LAYERS = 4
+# (architecture, model_type, what the checkpoint calls a layer's experts, what the engine does where its class does not rename the checkpoint's name)
+CLASSES = (("Qwen3MoeForCausalLM", "qwen3_moe", "model.layers.{}.mlp.experts", None),
+           ("GlmMoeDsaForCausalLM", "glm_moe_dsa", "model.layers.{}.mlp.experts", None),
+           ("DeepseekV3ForCausalLM", "deepseek_v3", "model.layers.{}.mlp.experts", None),
+           ("MiniMaxM2ForCausalLM", "minimax_m2", "model.layers.{}.block_sparse_moe.experts", "model.layers.{}.mlp.experts"),
+           ("Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe", "model.language_model.layers.{}.mlp.experts", None),
+           ("Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", "model.language_model.layers.{}.mlp.experts", None),
+           ("Glm4vMoeForConditionalGeneration", "glm4v_moe", "model.language_model.layers.{}.mlp.experts", None),
+           ("Glm5NextForConditionalGeneration", "glm5_next", "model.language_model.layers.{}.mlp.experts", None),
+           ("Ernie4_5_VLMoeForConditionalGeneration", "ernie4_5_moe_vl", "model.layers.{}.mlp.experts", None),
+           ("Qwen3OmniMoeForConditionalGeneration", "qwen3_omni_moe", "thinker.model.layers.{}.mlp.experts", None),
+           ("MiMoV2OmniForCausalLM", "mimo_v2_omni", "model.layers.{}.mlp.experts", None),
+           ("Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", "model.layers.{}.mlp.experts", None),
+           ("KimiK25ForConditionalGeneration", "kimi_k25", "language_model.model.layers.{}.mlp.experts", None),
+           ("DeepseekV4ForCausalLM", "deepseek_v4", "layers.{}.ffn.experts", None))
+BEFORE = ("model.", "model.language_model.", "language_model.model.", "language_model.", "llm.", "model.llm.", "thinker.model.", "")
+
+
+def quantization(exclude):
+    made = config_keys.quark(config_keys.MX | {"is_dynamic": True})
+    return made | {"exclude": ["lm_head", *exclude], "layer_quant_config": {}}
+
+
+def drawn(seed):
+    """One row: names of experts, whole or parts, with any beginning, and patterns."""
+    chance = random.Random(seed)
+    architecture, model_type, module, _ = chance.choice(CLASSES)
+    own, _, tail = module.partition("layers.{}")
+    exclude = []
+    for layer in chance.sample(range(LAYERS), chance.choice((1, 2, 2, 3))):
+        before = chance.choice((own, *BEFORE))
+        name = f"{before}layers.{layer}{tail}"
+        regex = name.replace(".", "\\.")
+        exclude += chance.choice(([name], [name], [f"{name}.0.gate_proj"], [f"{name}.{e}.{p}" for e in range(4) for p in ("gate_proj", "up_proj", "down_proj")],
+                                  [f"{name}.*.down_proj"], [f"re:{regex}"], [f"re:{name}.*"], [f"re:.*layers\\.{layer}\\..*"], [f"{name}*"],
+                                  [f"*layers.{layer}.*"], [f"{before}layers.{layer}"], [f"re:.*{tail[1:]}$"], [f"{before}layers.{layer}.mlp.gate"]))
+    return {"architecture": architecture, "model_type": model_type, "exclude": exclude}
+
+
+class Release(config_keys.Release):
+    def __init__(self, version, platform, cache):
+        super().__init__(version, platform, cache)
+        self.registry = importlib.import_module("vllm.model_executor.models.registry").ModelRegistry
+        self.mappers = {}
+
+    def has(self, architecture):
+        """Whether the registry has the class, or one that it takes in its place."""
+        given = types.SimpleNamespace(runner_type="generate", convert_type="none")
+        return architecture in self.registry.models or self.registry._normalize_arch(architecture, given) in self.registry.models
+
+    def mapper(self, architecture):
+        if architecture not in self.mappers:
+            made = getattr(self.registry.models[architecture].load_model_cls(), "hf_to_vllm_mapper", None)
+            self.mappers[architecture] = made.get_rename_mapper() if hasattr(made, "get_rename_mapper") else made
+        return self.mappers[architecture]
+
+    def left_out(self, row):
+        """The layers whose experts the release does not quantize; None for a class that it lacks, or whose Quark exports another config class reads."""
+        if row["architecture"] not in self.registry.models:
+            return None
+        _, _, module, engine = next(known for known in CLASSES if known[0] == row["architecture"])
+        model = types.SimpleNamespace(model_type=row["model_type"])
+        self.settings._set_config(self.case)
+        self.settings.settings._current_vllm_config.model_config = types.SimpleNamespace(quantization_config=None, hf_config=model, hf_text_config=model)
+        given = quantization(row["exclude"])
+        made = self.classes[self.name(given, model)].from_config(copy.deepcopy(given))
+        if "Quark" not in type(made).__name__:
+            return None
+        mapper = self.mapper(row["architecture"])
+        if mapper is not None:
+            made.apply_vllm_mapper(mapper)
+        layers = []
+        for layer in range(LAYERS):
+            name = module.format(layer)
+            if mapper is not None:
+                (name,) = mapper.apply_list([name])
+            method = made.get_quant_method(self.layer(), engine.format(layer) if engine else name)
+            if "OCP_MX" not in type(method).__name__ and "Mxfp4" not in type(method).__name__:
+                layers.append(layer)
+        return layers
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("versions", nargs="+")
+    parser.add_argument("--cache", default=wheels.default_cache())
+    parser.add_argument("--rows", nargs=2, metavar=("SEED", "COUNT"), default=("names", "240"))
+    parser.add_argument("--out", default=PATH)
+    parser.add_argument("--here", action="store_true", help="one release in this process, answers to the standard output")
+    arguments = parser.parse_args()
+    seed, count = arguments.rows
+    rows = [drawn(f"{seed} {number}") for number in range(int(count))]
+    with open(models.PATH) as file:
+        stored = sorted({name for row in json.load(file)["models"] for name in row["architectures"]})
+    if arguments.here:
+        os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
+        release = Release(arguments.versions[0], "rocm", arguments.cache)
+        print("\n" + json.dumps({"absent": [name for name in stored if not release.has(name)], "rows": [release.left_out(row) for row in rows]}))
+        return
+    absent, known = {}, {}
+    for version in arguments.versions:
+        command = [sys.executable, __file__, version, "--cache", arguments.cache, "--rows", seed, count, "--here"]
+        said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+        for name in said["absent"]:
+            absent.setdefault(name, []).append(version)
+        for row, layers in zip(rows, said["rows"]):
+            if layers is not None:
+                row.setdefault("answers", {})[version] = layers
+        known[version] = wheels.provenance(version, arguments.cache)
+        print(version, flush=True)
+    with open(arguments.out, "w") as out:
+        lines = lambda made: ",\n".join("  " + line for line in made)
+        out.write('{\n "wheels": ' + json.dumps(known) + ',\n "absent": {\n' + lines(f"{json.dumps(name)}: {json.dumps(absent[name])}" for name in sorted(absent))
+                  + '\n },\n "rows": [\n' + lines(map(json.dumps, rows)) + "\n ]\n}\n")
+
+
+if __name__ == "__main__":
+    main()
