@@ -9,9 +9,11 @@
 
 #include "formats/decision/layout_choice.hpp"
 #include "lib/core/checked.hpp"
+#include "lib/core/text.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/load/style_rows.hpp"
 #include "lib/oracle/question.hpp"
+#include "lib/revisions/class_releases.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -142,6 +144,20 @@ void complete_ranks(Conversion& conversion, const ConversionRequest& request,
   check_scales(conversion, *checkpoint);
 }
 
+// Refuses a model whose class the release lacks and whose experts run an activation that it lacks,
+// too: a class from elsewhere could not serve it, either.
+void check_activation(const ConversionRequest& request, const ModelConfig& config,
+                      const Deployment& deployment) {
+  const RuleSet& rules = *request.rules;
+  const auto& known = rules.activations;
+  if (request.deployment.activation || std::ranges::count(known, deployment.activation) > 0) return;
+  const std::string no_class = missing_class_warning(rules, config);
+  if (no_class.empty()) return;
+  throw Error::unsupported(fmt::format("{}; nor has it the activation {} that its experts run",
+                                       no_class, shown(deployment.activation)))
+      .reference_type("ValueError");
+}
+
 // The engine checks EPLB's experts when it starts (config/parallel.py).
 void check_redundant_experts(const ParallelConfig& parallel) {
   const int64_t redundant = parallel.num_redundant_experts;
@@ -218,6 +234,9 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
   conversion.caller = facts.caller;
   conversion.deployment =
       resolve_deployment(rules, request.deployment, facts.caller, config_of(checkpoint));
+  if (const ModelConfig* config = config_of(checkpoint)) {
+    check_activation(request, *config, conversion.deployment);
+  }
   conversion.family = family_of(facts.caller, facts.family, conversion.deployment.selector);
   conversion.decision = decide(rules, conversion.deployment, facts, request.backend);
   for (LoadNote& note : load_notes(rules, conversion.deployment, facts, conversion.decision)) {

@@ -21,6 +21,7 @@
 #include "lib/load/loaded_style.hpp"
 #include "lib/load/other_models.hpp"
 #include "lib/oracle/checkpoint.hpp"
+#include "lib/revisions/class_releases.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -150,6 +151,8 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
     for (std::string& warning : model_class_warnings(*checkpoint.config_text)) {
       checkpoint.model.warnings.push_back(std::move(warning));
     }
+    std::string no_class = missing_class_warning(rules, *checkpoint.config);
+    if (!no_class.empty()) checkpoint.model.warnings.push_back(std::move(no_class));
     // The rule for the experts may differ from the one that holds for the rest of the model.
     if (checkpoint.config->quantization) {
       checkpoint.config->quantization->activation = checkpoint.model.activation;

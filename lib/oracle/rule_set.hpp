@@ -50,7 +50,9 @@ struct RuleSet {
   std::vector<ModelBackendRow> model_backends{};
   Messages messages;
 
-  // From a checkpoint.
+  // From a checkpoint. Of the model classes with experts that some release lacks, those that this
+  // one has; every release has all others that are known (model_classes.hpp).
+  std::vector<std::string_view> model_classes{};
   std::vector<CallerRow> callers;
   std::vector<RoutingRow> routing;  // from model parameters
   std::vector<OnlineShorthand> online_shorthands;

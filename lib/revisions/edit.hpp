@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -83,6 +84,11 @@ void insert(std::vector<Row>& table, typename std::vector<Row>::iterator at, Row
 template <class Row>
 void add(std::vector<Row>& table, std::type_identity_t<Row> added) {
   insert(table, table.end(), std::move(added));
+}
+
+template <class Row>
+void add_each(std::vector<Row>& table, std::initializer_list<std::type_identity_t<Row>> added) {
+  for (const Row& row : added) add(table, row);
 }
 
 template <class Row>

@@ -1,4 +1,4 @@
-"""Names that the engine's model classes decide (testdata/engines/module_names.json, models.json): which layers' experts
+"""Names that the engine's model classes decide (testdata/engines/module_names.json, models.json): which release has the class; which layers' experts
 Quark's exclude leaves out; how many layers, and which beginnings of names, compressed-tensors' targets are asked for. module_names.py PROGRAM TESTDATA,
 in an empty directory."""
 import json
@@ -30,6 +30,34 @@ def asked(config, release, *flags):
         json.dump(config, file)
     done = run("explain", "config/config.json", *flags, "--revision", release, "--json")
     return done, json.loads(done.stdout) if done.stdout.startswith("{") else {}
+
+
+def classes_of_releases(made):
+    """Each class of the wheels, in a release that has it or lacks it."""
+    releases = list(made["wheels"])
+    known = sorted({name for row in read("models.json")["models"] for name in row["architectures"]})
+    lacking = [(name, release) for name in known for release in made["absent"].get(name, ())]
+    having = [(name, release) for name in known for release in releases if release not in made["absent"].get(name, ())]
+    assert len(lacking) > 400 and len(having) > len(lacking)
+    for name, release in some(lacking) + some(having):
+        config = {**qwen3(quark(), 2, 4, 256, 256), "architectures": [name]}
+        if name == "KimiK3ForConditionalGeneration":
+            config["hidden_act"] = "situ"
+        done, said = asked(config, release, "--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1")
+        first = next(other for other in releases if other not in made["absent"].get(name, ()))
+        words = f"vllm-{release} has no model class {name}, which vllm-{first} has first"
+        warned = [warning for warning in said.get("warnings", ()) if "has no model class" in warning]
+        if release in made["absent"].get(name, ()) and "nor has it the activation" in done.stderr:
+            assert done.returncode == 4 and words in done.stderr, (name, release, done.stderr)
+            continue
+        assert done.returncode in (0, 4) and "method" in said, (name, release, done.stderr)
+        assert len(warned) == (release in made["absent"].get(name, ())) and all(words in warning for warning in warned), (name, release, said["warnings"])
+    name, release = draw(*((name, release) for name, release in lacking if not name.startswith("MiniMaxM3") and release != "0.21.0"))
+    save("lacks", {**qwen3(quark(), 1, 4, 256, 256), "architectures": [name]}, experts("model.layers.0.mlp.experts", 4, 256, 256))
+    done = run("convert", "lacks", "-o", "out", "--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1", "--revision", release)
+    assert done.returncode == 0 and f"vllm-{release} has no model class {name}" in done.stderr, (name, release, done.stderr)
+    config = {**qwen3(quark(), 2, 4, 256, 256), "architectures": [name, "OfAPlugin"]}
+    assert "has no model class" not in asked(config, release, "--arch", "gfx950")[0].stderr, "the second class may be the user's own"
 
 
 def layers_left_out(made):
@@ -103,6 +131,7 @@ def targets_of_any_layer():
 def main():
     print("seed", SEED)
     made = read("module_names.json")
+    classes_of_releases(made)
     layers_left_out(made)
     stops_at_other_names()
     targets_of_any_layer()

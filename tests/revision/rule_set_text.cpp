@@ -77,6 +77,7 @@ void add_names(std::string& out, const RuleSet& rules) {
   line(out, "all-to-all {}", fmt::join(rules.all2all_backends, " "));
   for (const NameAlias& row : rules.all2all_aliases) line(out, "{} = {}", row.name, row.means);
   line(out, "packages {}", fmt::join(rules.packages, " "));
+  for (const std::string_view name : rules.model_classes) line(out, "model class {}", name);
   for (const StockRow& row : rules.stock_packages) {
     line(out, "stock {}: {}", platform_name(row.platform), fmt::join(row.packages, " "));
   }

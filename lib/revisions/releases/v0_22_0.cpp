@@ -43,6 +43,8 @@ const Release kRelease0220 = {
           rules.loader.creates_biases = false;
           edit::row(rules.routing, "softmax, renormalize").method = "RenormalizeNaive";
           edit::add_after(rules.option_names, "flashinfer_cutedsl", "flashinfer_b12x");
+          edit::add_each(rules.model_classes, {"InternS2PreviewForConditionalGeneration",
+                                               "MiniCPMV4_6ForConditionalGeneration"});
         },
 };
 

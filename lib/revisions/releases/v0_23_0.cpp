@@ -103,6 +103,7 @@ const Release kRelease0230 = {
               edit::row(rules.callers, "compressed-tensors, 4-bit float, group 32, symmetric")
                   .direct,
               xpu_as_loaded());
+          edit::add_each(rules.model_classes, {"Gemma4UnifiedForConditionalGeneration"});
         },
 };
 

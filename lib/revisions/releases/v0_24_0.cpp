@@ -225,6 +225,9 @@ const Release kRelease0240 = {
           change_notes(rules);
           change_layouts_0_24(rules);
           change_defects(rules);
+          edit::add_each(rules.model_classes,
+                         {"DiffusionGemmaForBlockDiffusion", "MiniMaxM3MTP",
+                          "MiniMaxM3SparseForCausalLM", "MiniMaxM3SparseForConditionalGeneration"});
         },
 };
 

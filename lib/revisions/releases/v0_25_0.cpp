@@ -84,6 +84,9 @@ const Release kRelease0250 = {
           edit::add_after(rules.option_names, "flydsl", "hpc");
           rules.uses_all2all =
               all_of({expert_parallel(), any_of({dp_above_one(), sp_above_one()})});
+          edit::add_each(rules.model_classes,
+                         {"BailingMoeV25MTPModel", "DFlashLagunaForCausalLM", "DSparkDraftModel",
+                          "OpenAIPrivacyFilterForTokenClassification"});
         },
 };
 

@@ -43,6 +43,10 @@ const Release kRelease0260 = {
           edit::add(rules.online_shorthands, {"nvfp4_per_token", "", "nvfp4_static"});
           rules.uses_all2all = all_of(
               {expert_parallel(), any_of({dp_above_one(), pcp_above_one(), sp_above_one()})});
+          edit::add_each(rules.model_classes,
+                         {"Cosmos3EdgeForConditionalGeneration", "InklingForCausalLM",
+                          "InklingForConditionalGeneration", "InklingMTPModel",
+                          "LongcatFlashNgramForCausalLM"});
         },
 };
 

@@ -222,6 +222,9 @@ const Release kRelease0270 = {
           edit::row(rules.rounding, "FLASHINFER_TRTLLM_*").intermediate_multiple = 128;
           add_kimi_mega_moe(rules);
           fuse_more_shared_experts(rules);
+          edit::add_each(rules.model_classes, {"ExaoneMoeForCausalLM",
+                                               "KimiK3ForConditionalGeneration", "KimiK3MTPModel"});
+          edit::remove(rules.model_classes, "ExaoneMoEForCausalLM");
         },
 };
 

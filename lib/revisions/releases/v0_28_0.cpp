@@ -52,6 +52,10 @@ const Release kRelease0280 = {
           change_humming_0_28(rules);
           // See kNoDeepgemmOn12.
           edit::drop_layouts(rules, Backend::DEEPGEMM_MXFP4, kCapability12);
+          edit::add_each(
+              rules.model_classes,
+              {"BailingMoeV3ForCausalLM", "BailingMoeV3MTPModel", "Dots3NoteForCausalLM",
+               "Dots3NoteMTPModel", "InternS2MobiusForConditionalGeneration", "InternS2MobiusMTP"});
         },
 };
 

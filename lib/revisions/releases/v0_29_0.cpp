@@ -156,6 +156,11 @@ const Release kRelease0290 = {
           }
           ask_oracle_for_b12x(rules);
           fuse_equal_shared_experts(rules);
+          edit::add_each(
+              rules.model_classes,
+              {"DeepseekV32MTPModel", "DeepseekV3BidirectionalModel", "GraniteMoeSWAForCausalLM",
+               "HYV4ForCausalLM", "HYV4MTPModel", "NemotronH_Omni_Reasoning_V3",
+               "Qwen4ExpForCausalLM", "Qwen4ExpForConditionalGeneration", "Qwen4ExpMTP"});
         },
 };
 

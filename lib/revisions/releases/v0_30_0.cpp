@@ -136,6 +136,11 @@ const Release kRelease0300 = {
           fuse_fp8_shared_expert(rules);
           rules.loader.asks_static_form = true;    // quantization/quark/quark.py
           rules.loader.reads_single_lists = true;  // quantization/quark/quark_moe.py
+          edit::add_each(
+              rules.model_classes,
+              {"BailingMoeV3VLForConditionalGeneration", "DSparkV41DraftModel",
+               "DeepseekV41ForCausalLM", "Glm5NextForCausalLM", "Glm5NextForConditionalGeneration",
+               "Glm5NextMTPModel", "K2HorizonForCausalLM"});
         },
 };
 

@@ -208,6 +208,9 @@ const Release kRelease0320 = {
                                      {"phimoe"}};
           // models/bailing_moe_v3.py: the whole model's quantization, too.
           edit::remove(rules.loader.asked_keys, "text_config.quantization_config");
+          edit::add_each(rules.model_classes,
+                         {"ClefOmniForJointSchema", "EmbeddingGemma2Model", "ExaoneMoEForCausalLM",
+                          "MiniCPMV4_7ForConditionalGeneration"});
         },
 };
 

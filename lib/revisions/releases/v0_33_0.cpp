@@ -184,6 +184,12 @@ const Release kRelease0330 = {
                            {"int8_per_group_32",
                             "QuantKey(i8,scale(f32,dynamic,GroupShape(row=1, col=32)),symmetric)"});
           refuse_lora_with_mega_moe(rules);
+          edit::add_each(
+              rules.model_classes,
+              {"AliceAIForCausalLM", "BeamForCausalLM", "ClefFlashForJointSchema",
+               "FlintForCausalLM", "Kolibri1ForCausalLM", "MiniCPMOcrForConditionalGeneration",
+               "MuseSparkDSparkModel", "MuseSparkForConditionalGeneration", "Step5ForCausalLM",
+               "Step5MTP", "TransformersMoEForMTP"});
         },
 };
 
