@@ -69,7 +69,6 @@ int64_t shared_experts(const ConfigFields& fields) {
   return size > 0 ? 1 : 0;
 }
 
-// The first of `architectures`; empty if there is none.
 std::vector<std::string> architectures_of(const Json& root) {
   std::vector<std::string> names;
   const auto found = root.find("architectures");
@@ -80,7 +79,7 @@ std::vector<std::string> architectures_of(const Json& root) {
   return names;
 }
 
-// The class of the model; empty if the config names none.
+// The first of `architectures`; empty if there is none.
 std::string architecture_of(const Json& root) {
   const std::vector<std::string> names = architectures_of(root);
   return names.empty() ? "" : names.front();
