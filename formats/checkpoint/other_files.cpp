@@ -125,7 +125,7 @@ fs::path weights_below(const fs::path& directory, int levels = 2) {
     for (const fs::directory_entry& entry : list_directory(path, ignored)) {
       if (entry.path().extension() == ".safetensors") return path;
     }
-    const fs::path below = levels > 1 ? weights_below(path, levels - 1) : fs::path();
+    fs::path below = levels > 1 ? weights_below(path, levels - 1) : fs::path();
     if (!below.empty()) return below;
   }
   return {};
