@@ -162,7 +162,7 @@ class Release:
                 return other
         return quantization["quant_method"]
 
-    def answer(self, row):
+    def answer(self, row, prefix=PREFIX):
         quantization = copy.deepcopy(row["quantization"])
         model = types.SimpleNamespace(quantization_config=quantization, **row["model"])
         self.settings._set_config(self.case)
@@ -170,7 +170,7 @@ class Release:
         try:
             config = self.classes[self.name(quantization, model)].from_config(quantization)
             config.packed_modules_mapping = {"qkv_proj": ["q_proj", "k_proj", "v_proj"], "gate_up_proj": ["gate_proj", "up_proj"]}
-            method = config.get_quant_method(self.layer(), PREFIX)
+            method = config.get_quant_method(self.layer(), prefix)
         except Exception:
             return "stop"
         name = type(method).__name__

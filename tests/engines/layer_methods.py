@@ -1,32 +1,31 @@
 #!/usr/bin/env python3
 """Which method a release's own quantization config gives each layer's experts: groups and targets, exclusions, patterns, bits by layer.
 
-usage: layer_methods.py VERSION [--cache DIR] [--draw SEED COUNT] [--out FILE]
+usage: layer_methods.py VERSION... [--cache DIR] [--draw SEED COUNT] [--out FILE]
 
-Draws quantization configs of the forms that llm-compressor, Quark and AutoRound write, executes the release's `from_config` and its choice of a
-method for four layers of experts, and writes testdata/engines/layer_methods.json.xz: {"release", "wheel", "prefix", "rows": [{"quantization",
-"layers"}]}. A layer is "CLASS" of MXFP4 weights, "other" (any other class, or none), or "stop" where the release raises. Method classes are not
-built, but for their refusal of dynamic FP8 (quark_moe.py, QuarkOCP_MX_MoEMethod.__init__), which is stated here. Needs README.md's Python.
+Draws quantization configs of the forms that llm-compressor, Quark and AutoRound write, executes each release's own choice of a config class, its
+`from_config` and its choice and constructor of a method for the experts of four layers, in the faked worlds of world.py, and writes
+testdata/engines/layer_methods.json.xz: {"wheels", "prefix", "experts", "rows": [{"quantization", "answers": {RELEASE: [ANSWER of each layer]}}]}, an
+answer as config_keys.py has it. A release of which no layer of any config of a form is MXFP4 has no answers to that form. Needs README.md's Python.
 """
 import argparse
-import contextlib
 import copy
 import importlib
 import json
 import lzma
 import os
-import pkgutil
 import random
+import subprocess
 import sys
 
+import config_keys
 import store
 import wheels
 
 PATH = os.path.join(store.FOLDER, "layer_methods.json.xz")
 PREFIX, LAYERS, EXPERTS = "model.layers.{}.mlp.experts", 4, 4
-QUANTIZATION = "vllm.model_executor.layers.quantization."
+BESIDE = ("model.layers.0.self_attn.o_proj", "model.layers.0.mlp.gate", "model.layers.0.mlp.shared_experts.down_proj")
 PROJECTIONS = ("gate_proj", "up_proj", "down_proj")
-OURS = ("CompressedTensorsW4A4Mxfp4MoEMethod", "CompressedTensorsW4A8Mxfp4MoEMethod", "QuarkOCP_MX_MoEMethod", "INCMxfp4MoEMethod")
 
 WEIGHTS = {"num_bits": 4, "type": "float", "symmetric": True, "strategy": "group", "group_size": 32, "dynamic": False}
 OTHERS = ({"num_bits": 8, "type": "float", "symmetric": True, "strategy": "channel", "dynamic": False},
@@ -135,82 +134,65 @@ class Draws:
         return made
 
 
-class Release:
-    """A release's own choice, with method classes that keep nothing but their name."""
-
-    def __init__(self, site):
-        sys.path.insert(0, site)
-        import torch
-
-        self.torch = torch
-        for package in ("compressed_tensors.compressed_tensors_moe", "inc.schemes", "quark.quark_moe", "quark"):
-            self._empty_classes(QUANTIZATION + package)
-        importlib.import_module("vllm.model_executor.layers.fused_moe").UnquantizedFusedMoEMethod.__init__ = lambda self, *a, **k: None
-        self.experts = importlib.import_module("vllm.model_executor.layers.fused_moe.routed_experts").RoutedExperts
-        find = lambda module, name: getattr(importlib.import_module(QUANTIZATION + module), name)
-        self.quark = find("quark.quark", "QuarkConfig")
-        self.classes = {"quark": self.quark, "compressed-tensors": find("compressed_tensors.compressed_tensors", "CompressedTensorsConfig")}
-        self.inc = find("inc.inc", "INCConfig")
-
-    @staticmethod
-    def _empty_classes(package):
-        root = importlib.import_module(package)
-        names = [package, *(f"{package}.{found.name}" for found in pkgutil.iter_modules(getattr(root, "__path__", [])))]
-        for name in names:
-            with contextlib.suppress(ImportError):
-                for made in vars(importlib.import_module(name)).values():
-                    if isinstance(made, type) and made.__name__.endswith("MoEMethod"):
-                        made.__init__ = lambda self, *a, **k: None
-
-    def layer(self):
-        made = self.experts.__new__(self.experts)
-        self.torch.nn.Module.__init__(made)
-        made.moe_config = None
-        made.ckpt_gate_proj_name, made.ckpt_up_proj_name, made.ckpt_down_proj_name = PROJECTIONS
-        return made
-
-    def method(self, config, prefix):
-        if isinstance(config, self.quark):
-            weight, activation, made = config.get_quant_method_target(prefix, self.experts)
-            name = getattr(made, "__name__", "")
-            if name not in OURS:
-                return "other"
-            if "f8e4m3fn,scale(f32,dynamic" in str(activation) or "scale(u8,dynamic" in str(activation) and "f8e4m3" in str(activation):
-                raise NotImplementedError("dynamic input scales")
-            return name if str(weight).startswith("QuantKey(u8") else "other"
-        name = type(config.get_quant_method(self.layer(), prefix)).__name__
-        return name if name in OURS else "other"
-
+class Release(config_keys.Release):
     def layers(self, quantization):
-        out = []
-        for index in range(LAYERS):
+        if quantization["quant_method"] == "quark" and not self.reads_others(quantization):
+            return ["stop"] * LAYERS
+        return [self.answer({"model": config_keys.QWEN, "quantization": quantization}, PREFIX.format(index)) for index in range(LAYERS)]
+
+    def reads_others(self, quantization):
+        """Whether the release reads what Quark says of modules that stand beside experts; whether it has a kernel for them is not asked."""
+        linear = importlib.import_module("vllm.model_executor.layers.linear").LinearBase
+        made = linear.__new__(linear)
+        self.torch.nn.Module.__init__(made)
+        for name in BESIDE:
             try:
-                config = self.classes.get(quantization["quant_method"], self.inc).from_config(copy.deepcopy(quantization))
-                config.packed_modules_mapping = {"qkv_proj": ["q_proj", "k_proj", "v_proj"], "gate_up_proj": ["gate_proj", "up_proj"]}
-                out.append(self.method(config, PREFIX.format(index)))
-            except Exception:
-                out.append("stop")
-        return out
+                self.classes["quark"].from_config(copy.deepcopy(quantization)).get_quant_method(made, name)
+            except Exception as error:
+                if "'list'" in str(error) or "Weight config: [" in str(error):
+                    return False
+        return True
+
+
+def platform_of(quantization):
+    return "rocm" if quantization["quant_method"] == "quark" else "cuda"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("version")
+    parser.add_argument("versions", nargs="+")
     parser.add_argument("--cache", default=wheels.default_cache())
     parser.add_argument("--draw", nargs=2, metavar=("SEED", "COUNT"), default=("layers", "400"))
     parser.add_argument("--out", default=PATH)
+    parser.add_argument("--platform", help="one release in this process, answers to the standard output")
     arguments = parser.parse_args()
     seed, count = arguments.draw
-    os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
-    release = Release(wheels.site(arguments.version, arguments.cache))
-    rows = []
-    for number in range(int(count)):
-        quantization = Draws(f"{seed} {number}").config()
-        rows.append({"quantization": quantization, "layers": release.layers(quantization)})
-    made = {"release": arguments.version, "wheel": wheels.provenance(arguments.version, arguments.cache), "prefix": PREFIX, "experts": EXPERTS, "rows": rows}
+    drawn = [Draws(f"{seed} {number}").config() for number in range(int(count))]
+    if arguments.platform:
+        os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
+        release = Release(arguments.versions[0], arguments.platform, arguments.cache)
+        print("\n" + json.dumps({number: release.layers(made) for number, made in enumerate(drawn) if platform_of(made) == arguments.platform}))
+        return
+    rows = [{"quantization": made, "answers": {}} for made in drawn]
+    for version in arguments.versions:
+        for platform in config_keys.ARCHES:
+            command = [sys.executable, __file__, version, "--cache", arguments.cache, "--draw", seed, count, "--platform", platform]
+            said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            for number, answer in json.loads(said.splitlines()[-1]).items():
+                rows[int(number)]["answers"][version] = answer
+        print(version, flush=True)
+    taken = {(form_of(row), version) for row in rows for version, answer in row["answers"].items() if set(answer) - {"other", "stop"}}
+    for row in rows:
+        row["answers"] = {version: answer for version, answer in row["answers"].items() if (form_of(row), version) in taken}
+    made = {"wheels": {version: wheels.provenance(version, arguments.cache) for version in arguments.versions}, "prefix": PREFIX, "experts": EXPERTS,
+            "rows": rows}
     with lzma.open(arguments.out, "wt") as file:
         json.dump(made, file)
-    print(f"{len(rows)} configs, {len({json.dumps(row['layers']) for row in rows})} different answers")
+    print(f"{len(rows)} configs, {len({json.dumps(answer) for row in rows for answer in row['answers'].values()})} different answers")
+
+
+def form_of(row):
+    return "auto-round" if row["quantization"]["quant_method"] == "inc" else row["quantization"]["quant_method"]
 
 
 if __name__ == "__main__":
