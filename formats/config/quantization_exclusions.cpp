@@ -16,13 +16,11 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kRoutedExperts = ".experts";
 constexpr std::string_view kRegexMark = "re:";
 
-// The number after "layers." in a module's path; empty for the layers of a draft.
+// The number after "layers." in a module's path.
 std::optional<int64_t> numbered_layer(std::string_view path) {
   constexpr std::string_view kLayers = "layers.";
   const size_t at = path.rfind(kLayers);
-  if (at == std::string_view::npos || path.substr(0, at).find("mtp.") != std::string_view::npos) {
-    return std::nullopt;
-  }
+  if (at == std::string_view::npos) return std::nullopt;
   const std::string_view tail = path.substr(at + kLayers.size());
   return parse_index(tail.substr(0, tail.find('.')));
 }
@@ -40,7 +38,8 @@ class Reader {
   Reader(Words words, std::span<const Rename> renames, Exclusions& out)
       : words_(words), renames_(renames), out_(out) {}
 
-  // Adds the layer of whose routed experts `name` is one, or a part, or all.
+  // Adds the layer of whose routed experts `name` is one, or a part, or all. A draft's layers have
+  // numbers of their own, and are known by name.
   void add_name(std::string_view name) {
     const size_t at = name.rfind(kRoutedExperts);
     if (at == std::string_view::npos) return;
@@ -48,14 +47,15 @@ class Reader {
     const std::string_view tail = name.substr(end);
     if (!tail.empty() && tail.front() != '.') return;
     if (words_.first_only && !tail.starts_with(".0.")) return;
-    const auto layer = numbered_layer(name.substr(0, at));
-    if (!layer) return;
-    if (!words_.by_name) {
+    const bool draft = name.substr(0, at).find("mtp.") != std::string_view::npos;
+    const auto layer = draft ? std::nullopt : numbered_layer(name.substr(0, at));
+    if (!draft && !layer) return;
+    if (layer && !words_.by_name) {
       out_.layers.insert(*layer);
       return;
     }
     NamedExperts& experts = out_.modules[renamed(renames_, std::string(name.substr(0, end)))];
-    experts.layer = *layer;
+    experts.layer = layer;
     experts.whole = experts.whole || tail.empty();
   }
 

@@ -42,7 +42,7 @@ struct Rename {
 
 // A layer whose experts are left out by name.
 struct NamedExperts {
-  int64_t layer = 0;
+  std::optional<int64_t> layer{};  // none for a draft's
   bool whole = false;  // by a name of all experts; else by names of parts
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 
@@ -28,8 +29,9 @@ struct OtherTensors {
   bool experts = false;  // of another form: not quantized, or not MXFP4
 };
 
+// `count`: the model's own layers. A draft, "mtp.layers.0", is numbered after them.
 std::map<int64_t, OtherTensors> survey(const std::vector<NamedTensor>& tensors,
-                                       const std::vector<size_t>& rest) {
+                                       const std::vector<size_t>& rest, int64_t count) {
   std::map<int64_t, OtherTensors> out;
   for (const size_t i : rest) {
     const std::string_view name = tensors[i].name;
@@ -38,7 +40,8 @@ std::map<int64_t, OtherTensors> survey(const std::vector<NamedTensor>& tensors,
     const std::string_view tail = name.substr(at + kLayers.size());
     const auto layer = parse_index(tail.substr(0, tail.find('.')));
     if (!layer) continue;
-    OtherTensors& seen = out[*layer];
+    const bool draft = name.substr(0, at).find("mtp.") != std::string_view::npos;
+    OtherTensors& seen = out[draft ? checked_add(count, *layer) : *layer];
     seen.any = true;
     seen.experts = seen.experts || tail.find(".experts.") != std::string_view::npos;
   }
@@ -84,7 +87,7 @@ void check_layers(const ModelConfig& config, const LayerCheck& check,
   // Prediction layers that are named like the model's own are numbered after them.
   const int64_t more = config.num_nextn_predict_layers.value_or(0);
   std::map<int64_t, OtherTensors> others;
-  if (!row.every_layer) others = survey(tensors, rest);
+  if (!row.every_layer) others = survey(tensors, rest, count);
   int64_t absent = 0;
   auto found = layers.begin();
   for (int64_t index = 0; index < count; ++index) {

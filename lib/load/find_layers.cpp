@@ -173,19 +173,6 @@ Collected collect(const std::vector<NamedTensor>& tensors, const StyleRow& row, 
   return out;
 }
 
-int64_t layer_index(const LayerTable& table, const ModelConfig* config) {
-  if (!table.draft()) return table.layer();
-  if (config == nullptr || !config->num_hidden_layers) {
-    Error error = Error::input(fmt::format("missing, needed to number {}", table.module()))
-                      .at_key("num_hidden_layers");
-    throw config == nullptr ? error.add_context("config.json") : error.in_file(config->file);
-  }
-  return in_file(config->file, [&] {
-    return in_context("num_hidden_layers",
-                      [&] { return checked_add(*config->num_hidden_layers, table.layer()); });
-  });
-}
-
 // The reason why a layer's experts are not MXFP4, from its config or its tensors; empty if
 // they are.
 std::optional<Error> refusal_of(const LayerTable& table, const ModelConfig* config) {
@@ -222,9 +209,11 @@ const NamedTensor* plain_weight(const std::vector<NamedTensor>& tensors, const L
 void refuse_merged(const std::vector<NamedTensor>& tensors, const LayerTable& table) {
   const NamedTensor* plain = plain_weight(tensors, table);
   if (plain == nullptr) return;
-  throw Error::input(fmt::format("{}: the experts of layer {} are not quantized, other layers' "
-                                 "experts are: a model that was merged in part",
-                                 dtype_name(plain->spec.dtype), table.layer()))
+  const std::string layer =
+      table.draft() ? table.module() : fmt::format("experts of layer {}", table.layer());
+  throw Error::input(fmt::format("{}: the {} are not quantized, other layers' experts are: a model "
+                                 "that was merged in part",
+                                 dtype_name(plain->spec.dtype), layer))
       .at_key(plain->name)
       .in_file(plain->file);
 }

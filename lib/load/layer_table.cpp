@@ -359,4 +359,17 @@ ExpertLayer LayerTable::build(const Wanted& wanted) {
   return layer;
 }
 
+int64_t layer_index(const LayerTable& table, const ModelConfig* config) {
+  if (!table.draft()) return table.layer();
+  if (config == nullptr || !config->num_hidden_layers) {
+    Error error = Error::input(fmt::format("missing, needed to number {}", table.module()))
+                      .at_key("num_hidden_layers");
+    throw config == nullptr ? error.add_context("config.json") : error.in_file(config->file);
+  }
+  return in_file(config->file, [&] {
+    return in_context("num_hidden_layers",
+                      [&] { return checked_add(*config->num_hidden_layers, table.layer()); });
+  });
+}
+
 }  // namespace mxfp4

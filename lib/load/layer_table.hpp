@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/core/model_config.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/load/style_rows.hpp"
 
@@ -88,5 +89,9 @@ class LayerTable {
   std::vector<Entry> entries_;
   std::vector<size_t> cells_;  // [expert][projection][field]
 };
+
+// The layer's number in the engine, where a draft's follow the model's own. Throws Error::input where
+// that needs a config's num_hidden_layers, and there is none.
+[[nodiscard]] int64_t layer_index(const LayerTable& table, const ModelConfig* config);
 
 }  // namespace mxfp4

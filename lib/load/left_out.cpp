@@ -10,8 +10,11 @@
 namespace mxfp4 {
 namespace {
 
+constexpr int64_t kNone = -1;  // a draft's number is not one of the model's own layers
+
 bool leaves_out(const Quantization& quantization, const LayerTable& table) {
-  return is_excluded(quantization, table.layer(), table.module(), table.linear());
+  return is_excluded(quantization, table.draft() ? kNone : table.layer(), table.module(),
+                     table.linear());
 }
 
 // "layer 3", or "layers 3-5, 7".
@@ -23,13 +26,15 @@ std::string layers_text(std::vector<int64_t> layers) {
 // The engine makes plain weights for these layers and stops at the tensors of MXFP4, for which it
 // has no parameters.
 std::vector<int64_t> unquantized_by_config(const std::vector<LayerTable>& tables,
-                                           const Quantization& quantization) {
+                                           const ModelConfig& config) {
+  const Quantization& quantization = *config.quantization;
   std::vector<int64_t> layers;
   for (const LayerTable& table : tables) {
-    if (table.draft()) continue;
+    // The engine calls the layers of these drafts as the checkpoint does.
+    if (table.draft() && !table.module().starts_with("mtp.layers.")) continue;
     const ModuleQuantization* rule = find_rule(quantization, table.module(), table.linear());
     const bool unnamed = rule == nullptr ? quantization.named_only : rule->unnamed;
-    if (unnamed || leaves_out(quantization, table)) layers.push_back(table.layer());
+    if (unnamed || leaves_out(quantization, table)) layers.push_back(layer_index(table, &config));
   }
   return layers;
 }
@@ -39,7 +44,9 @@ std::vector<int64_t> named_otherwise(const std::vector<LayerTable>& tables,
                                      const std::vector<LayerTable>& aside,
                                      const Quantization& quantization) {
   std::set<int64_t> named;
-  for (const auto& [module, experts] : quantization.excluded.modules) named.insert(experts.layer);
+  for (const auto& [module, experts] : quantization.excluded.modules) {
+    if (experts.layer) named.insert(*experts.layer);
+  }
   std::vector<int64_t> layers;
   for (const std::vector<LayerTable>* list : {&tables, &aside}) {
     for (const LayerTable& table : *list) {
@@ -57,7 +64,7 @@ std::vector<std::string> left_out_warnings(const std::vector<LayerTable>& tables
                                            const ModelConfig& config) {
   const Quantization& quantization = *config.quantization;
   std::vector<std::string> warnings;
-  if (const auto layers = unquantized_by_config(tables, quantization); !layers.empty()) {
+  if (const auto layers = unquantized_by_config(tables, config); !layers.empty()) {
     warnings.push_back(fmt::format(
         "{}: the quantization leaves out the experts of {}, whose tensors are MXFP4: the "
         "engine stops when it reads them",

@@ -144,7 +144,8 @@ const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
     known.quantization.emplace().name = "mxfp4";  // original gpt-oss says nothing
   // A layer of a draft matters only where the draft is served.
   const auto by_part = [&](const auto& named) {
-    return !named.second.whole && named.second.layer < known.num_hidden_layers.value_or(0);
+    const auto& [layer, whole] = named.second;
+    return !whole && layer && *layer < known.num_hidden_layers.value_or(0);
   };
   const auto& modules = known.quantization->excluded.modules;
   const auto part = std::ranges::find_if(modules, by_part);
@@ -153,7 +154,7 @@ const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
     throw Error::unsupported(
         fmt::format("{} leaves a layer's experts out only by the name of the whole, and Quark's "
                     "exclude names single ones of layer {}; newer releases read it",
-                    rules.name, part->second.layer))
+                    rules.name, *part->second.layer))
         .reference_type("RuntimeError");
   }
   if (known.quantization->single_lists && !rules.loader.reads_single_lists) {
