@@ -42,6 +42,17 @@ class Names(unittest.TestCase):
         self.assertEqual(self.find("model.layers.3.ffn.experts", *layers), layers[0][0])
         self.assertEqual(self.find("model.layers.61.ffn.experts", *layers), layers[1][0])
 
+    def test_draft_beside_the_model(self):
+        """Qwen3.5's layers have other words in front than in vLLM, and a draft's layer of the same number lies beside them."""
+        layers = [("model.language_model.layers.%d.mlp.experts" % i, "") for i in (0, 1, 10)] + [("mtp.layers.0.mlp.experts", "")]
+        for i, number in enumerate((0, 1, 10)):
+            self.assertEqual(self.find("language_model.model.layers.%d.mlp.experts" % number, *layers), layers[i][0])
+        self.assertEqual(self.find("mtp.layers.0.mlp.experts", *layers), layers[3][0])
+        # MiniMax-M3's draft is called as a layer of the model is, and gets none where both may be meant.
+        layers = [("language_model.model.layers.3.mlp.experts", ""), ("language_model.model.mtp.layers.3.mlp.experts", "")]
+        self.assertEqual(self.find("language_model.model.layers.3.mlp.experts", *layers), layers[0][0])
+        self.assertEqual(self.find("model.layers.3.mlp.experts", *layers), "layer")
+
     def test_inkling(self):
         layers = [("model.llm.layers.%d.mlp.experts" % i, "") for i in (2, 12)]
         self.assertEqual(self.find("model.layers.2.mlp.experts.routed_experts", *layers), layers[0][0])

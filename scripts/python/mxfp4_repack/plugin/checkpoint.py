@@ -17,7 +17,7 @@ from mxfp4_repack.plugin.live import Origin
 def find_layer(entries: Sequence[Mapping[str, Any]], layer_name: str) -> Mapping[str, Any]:
     """The manifest's entry of this layer. Raises Mismatch unless exactly one fits the name."""
     names = [_plain_name(entry.get("engine_prefix") or entry["prefix"]) for entry in entries]
-    keys: Tuple[Callable[[str], str], ...] = (str, _tail)
+    keys: Tuple[Callable[[str], str], ...] = (str, _words, _tail)
     for key in keys:
         name = key(_plain_name(layer_name))
         found = [entry for entry, other in zip(entries, names) if key(other) == name]
@@ -34,6 +34,12 @@ def _plain_name(name: str) -> str:
     if parts[-1] == "routed_experts":
         parts.pop()
     return ".".join("mlp" if part == "ffn" else part for part in parts if part != "base_layer")
+
+
+def _words(name: str) -> str:
+    """The words of a name, whatever their order: `model.language_model` is `language_model.model` in
+    vLLM. A draft's layer has others, `mtp.layers.0`, and may have the same tail."""
+    return ".".join(sorted(name.split(".")))
 
 
 def _tail(name: str) -> str:
