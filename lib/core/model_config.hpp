@@ -43,7 +43,7 @@ struct Rename {
 // A layer whose experts are left out by name.
 struct NamedExperts {
   std::optional<int64_t> layer{};  // none for a draft's
-  bool whole = false;  // by a name of all experts; else by names of parts
+  bool whole = false;              // by a name of all experts; else by names of parts
 };
 
 // The routed experts that a config leaves out of its quantization.

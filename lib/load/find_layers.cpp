@@ -6,7 +6,6 @@
 #include <array>
 #include <unordered_map>
 
-#include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 #include "lib/load/block_names.hpp"
