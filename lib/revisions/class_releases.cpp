@@ -38,9 +38,9 @@ std::string missing_class_warning(const RuleSet& rules, const ModelConfig& confi
   }
   if (first == nullptr) return {};
   return fmt::format(
-      "{}: {} has no model class {}, which {} has first: it serves this model only with a class "
-      "from elsewhere, such as a plug-in",
-      config.file, rules.name, shown(config.architectures.front()), first->name);
+      "{} has no model class {}, which {} has first: it serves this model only with a class from "
+      "elsewhere, such as a plug-in",
+      rules.name, shown(config.architectures.front()), first->name);
 }
 
 }  // namespace mxfp4
