@@ -90,8 +90,8 @@ class LayerTable {
   std::vector<size_t> cells_;  // [expert][projection][field]
 };
 
-// The layer's number in the engine, where a draft's follow the model's own. Throws Error::input where
-// that needs a config's num_hidden_layers, and there is none.
+// The layer's number in the engine, where a draft's follow the model's own. Throws Error::input
+// where that needs a config's num_hidden_layers, and there is none.
 [[nodiscard]] int64_t layer_index(const LayerTable& table, const ModelConfig* config);
 
 }  // namespace mxfp4

@@ -31,7 +31,7 @@ from starts import BLOBS, NO_BLOB, report
 ARCH, CASE_SECONDS, ALONE = "sm90", 420, engine_check.ALONE
 TOKENS = (1, 6, 37)
 AT_ONCE = threading.BoundedSemaphore(max(2, (os.cpu_count() or 2) * 3 // 4))
-# DeepSeek-V4's windows alone, since the indexer of its other layers asks for packages beside vLLM; one layer routes by tokens.
+# DeepSeek-V4's layers without an indexer, which asks for packages beside vLLM; the first routes by tokens.
 V4 = {"layer_types": ["sliding_attention"] * 2, "mlp_layer_types": ["hash_moe", "moe"], "topk_method": "noaux_tc"}
 K3 = {"vision_config": {}}
 TEXT_ONLY = {"attention_backend": None, "language_model_only": True, "enable_prefix_caching": False}
