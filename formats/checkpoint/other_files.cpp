@@ -58,8 +58,6 @@ constexpr std::array kOtherSuffixes = {
     OtherSuffix{".ckpt", kPickled},
     OtherSuffix{"model.bin", kPickled},
 };
-// Enough of a file for what_begins().
-constexpr int64_t kTellingBytes = 256;
 
 // What a file is that begins so; empty if its bytes do not say it.
 std::string_view what_begins(std::string_view text) {

@@ -3,6 +3,7 @@
 // do instead.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
+
+// As much of a file's beginning as refuse_other_file() needs to know other programs' files.
+inline constexpr int64_t kTellingBytes = 256;
 
 // Throws Error::input, with the path and a hint, if the file is one of another program's, by its
 // first bytes or its name: a Git LFS pointer, a GGUF file, PyTorch's archive, a compressed file ...

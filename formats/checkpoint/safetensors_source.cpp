@@ -32,8 +32,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kConsolidated = "consolidated";
-// More than any kind of other files needs to be recognised by its first bytes.
-constexpr int64_t kTellingBytes = 256;
 
 using Attributes = std::map<std::string, std::string>;
 

@@ -97,8 +97,8 @@ struct ExpertsClass {
   const ModelClasses* row;  // null: not known
 };
 ExpertsClass experts_class(const ConfigFields& fields) {
-  const ExpertsClass outer{architecture_of(fields.root()),
-                           find_model_class(architecture_of(fields.root()))};
+  ExpertsClass outer{architecture_of(fields.root()),
+                     find_model_class(architecture_of(fields.root()))};
   if (outer.row != nullptr || fields.nested() == nullptr) return outer;
   const std::string inner = architecture_of(*fields.nested());
   const ModelClasses* row = find_model_class(inner);

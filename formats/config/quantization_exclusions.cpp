@@ -26,7 +26,7 @@ std::optional<int64_t> numbered_layer(std::string_view path) {
 }
 
 // Reads the names of a list, or of an object's keys.
-class Reader {
+class ExclusionReader {
  public:
   // `first_only`: expert 0 decides for the layer. `by_name`: a name is the engine's name of the
   // layer's experts, and not only its number counts.
@@ -35,7 +35,7 @@ class Reader {
     bool by_name = false;
   };
 
-  Reader(Words words, std::span<const Rename> renames, Exclusions& out)
+  ExclusionReader(Words words, std::span<const Rename> renames, Exclusions& out)
       : words_(words), renames_(renames), out_(out) {}
 
   // Adds the layer of whose routed experts `name` is one, or a part, or all. A draft's layers have
@@ -96,17 +96,17 @@ Exclusions read_exclusions(const Json& quantization, std::span<const Rename> ren
   Exclusions out;
   const Json& method = member_of(quantization, "quant_method");
   if (method == "quark") {
-    Reader({.by_name = true}, renames, out).add_list(member_of(quantization, "exclude"));
+    ExclusionReader({.by_name = true}, renames, out).add_list(member_of(quantization, "exclude"));
   } else if (method == "compressed-tensors" || quantization.contains("config_groups")) {
     out.of_linears = true;
-    Reader({.first_only = true, .by_name = true}, renames, out)
+    ExclusionReader({.first_only = true, .by_name = true}, renames, out)
         .add_list(member_of(quantization, "ignore"));
   } else if (method == "auto-round" || method == "inc") {
-    Reader({}, renames, out).add_extra_config(member_of(quantization, "extra_config"));
+    ExclusionReader({}, renames, out).add_extra_config(member_of(quantization, "extra_config"));
   } else if (method == "fp8" || method == "deepseek_v4_fp8") {
     const Json& ignored = member_of(quantization, "ignored_layers");
     const bool named = ignored.is_array() && !ignored.empty();
-    Reader({}, renames, out)
+    ExclusionReader({}, renames, out)
         .add_list(named ? ignored : member_of(quantization, "modules_to_not_convert"));
   }
   return out;

@@ -10,10 +10,10 @@
 namespace mxfp4 {
 namespace {
 
-constexpr int64_t kNone = -1;  // a draft's number is not one of the model's own layers
+constexpr int64_t kNoLayer = -1;  // a draft's number is not one of the model's own layers
 
 bool leaves_out(const Quantization& quantization, const LayerTable& table) {
-  return is_excluded(quantization, table.draft() ? kNone : table.layer(), table.module(),
+  return is_excluded(quantization, table.draft() ? kNoLayer : table.layer(), table.module(),
                      table.linear());
 }
 
