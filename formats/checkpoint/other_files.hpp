@@ -13,7 +13,7 @@
 
 namespace mxfp4 {
 
-// As much of a file's beginning as refuse_other_file() needs to know other programs' files.
+// The number of a file's first bytes that refuse_other_file() needs.
 inline constexpr int64_t kTellingBytes = 256;
 
 // Throws Error::input, with the path and a hint, if the file is one of another program's, by its
