@@ -17,6 +17,7 @@
 #include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/hdf5/hdf5_source.hpp"
 #include "formats/os/mapped_file.hpp"
+#include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -83,15 +84,6 @@ bool has_user_block(ConstBytes bytes) {
   return false;
 }
 
-// Whether the file begins with a length whose high bytes are zero, and then '{'. A JSON file, being
-// text, has no zero byte.
-bool is_safetensors(ConstBytes bytes) {
-  constexpr size_t kHeaderStart = 8;
-  return bytes.size() > kHeaderStart && static_cast<char>(bytes[kHeaderStart]) == '{' &&
-         std::ranges::find(bytes.first(kHeaderStart), std::byte{0}) !=
-             bytes.begin() + static_cast<std::ptrdiff_t>(kHeaderStart);
-}
-
 // The first character that is not JSON white space; NUL if there is none.
 char first_visible(ConstBytes bytes) {
   for (std::byte b : bytes) {
@@ -115,7 +107,7 @@ std::unique_ptr<Source> open_file(const fs::path& path) {
   const MappedFile map = in_file(path.string(), [&] { return MappedFile(path); });
   const ConstBytes bytes = map.bytes();
   if (begins_with(bytes, kHdf5Signature)) return open_hdf5(path);
-  if (is_safetensors(bytes)) return open_safetensors_file(path);
+  if (begins_as_safetensors(bytes)) return open_safetensors_file(path);
   if (has_user_block(bytes)) return open_hdf5(path);
   if (bytes.empty()) throw Error::input("the file is empty").in_file(path.string());
   if (first_visible(bytes) == '{') {

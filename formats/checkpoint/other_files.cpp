@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <regex>
 #include <set>
 #include <span>
@@ -16,6 +17,7 @@
 #include "formats/json/strict_json.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/os/positioned_file.hpp"
+#include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 
@@ -59,22 +61,23 @@ constexpr std::array kOtherSuffixes = {
     OtherSuffix{"model.bin", kPickled},
 };
 
-// What a file is that begins so; empty if its bytes do not say it.
-std::string_view what_begins(std::string_view text) {
+std::string_view as_text(ConstBytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// What a file is that begins so; empty for safetensors, nothing if its bytes do not say it.
+std::optional<std::string_view> what_begins(ConstBytes bytes) {
   constexpr std::string_view kZipMark{"PK\x03\x04", 4};
-  text = text.substr(0, static_cast<size_t>(kTellingBytes));
+  const std::string_view text = as_text(bytes).substr(0, static_cast<size_t>(kTellingBytes));
   if (text.starts_with("GGUF")) return kOtherSuffixes.front().what;
   if (text.starts_with("GPT-OSS v1.0")) {
     return "gpt-oss for Apple's Metal; this program does not read it";
   }
-  // The length of a safetensors header may begin as anything does.
-  constexpr size_t kLength = 8;
-  const bool header = text.size() > kLength && text[kLength] == '{' &&
-                      text.substr(0, kLength).find('\0') != std::string_view::npos;
-  if (header) return "";
+  // The length of a safetensors header may begin as a pickle or a zip archive does.
+  if (begins_as_safetensors(bytes)) return "";
   // A pickle says its protocol, 2 to 5.
   if (text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5) return kPickled;
-  if (!text.starts_with(kZipMark)) return "";
+  if (!text.starts_with(kZipMark)) return std::nullopt;
   if (text.find("data.pkl") != std::string_view::npos) return kPickled;
   if (text.find(".npy") != std::string_view::npos) return kArrays;
   return kZip;
@@ -89,22 +92,22 @@ std::string_view what_ends(const fs::path& path) {
 }
 
 // What another program's file is: its name says it, unless its bytes say otherwise.
-std::string_view what_is(const fs::path& path, std::string_view text) {
+std::string_view what_is(const fs::path& path, ConstBytes bytes) {
   const std::string_view named = what_ends(path);
-  const std::string_view found = what_begins(text);
+  const std::optional<std::string_view> found = what_begins(bytes);
   // PyTorch's and NumPy's are zip archives, too.
-  return found.empty() || (found == kZip && !named.empty()) ? named : found;
+  return !found || (found == kZip && !named.empty()) ? named : *found;
 }
 
 // The first bytes of a file; empty if it cannot be read.
-std::string telling_bytes(const fs::path& path) {
+std::vector<std::byte> telling_bytes(const fs::path& path) {
   try {
     const PositionedFile file(path);
-    std::string text(static_cast<size_t>(std::min(file.size(), kTellingBytes)), '\0');
-    file.read(0, std::as_writable_bytes(std::span(text)));
-    return text;
+    std::vector<std::byte> bytes(static_cast<size_t>(std::min(file.size(), kTellingBytes)));
+    file.read(0, bytes);
+    return bytes;
   } catch (const Error&) {
-    return "";
+    return {};
   }
 }
 
@@ -142,17 +145,14 @@ bool is_file_name(const fs::path& path) {
 }  // namespace
 
 void refuse_other_file(const fs::path& path, ConstBytes first_bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()),
-                              first_bytes.size());
-  if (const std::string_view what = what_is(path, text); !what.empty()) {
+  if (const std::string_view what = what_is(path, first_bytes); !what.empty()) {
     refuse(path, what, kSafetensorsHint);
   }
-  in_file(path.string(), [&] { refuse_other_text(text); });
+  in_file(path.string(), [&] { refuse_other_text(as_text(first_bytes)); });
 }
 
 void refuse_no_safetensors(const fs::path& path, ConstBytes first_bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()),
-                              first_bytes.size());
+  const std::string_view text = as_text(first_bytes);
   constexpr std::string_view kAgain = "is it a failed download? fetch the file again";
   if (text.empty()) return;
   if (is_web_page(text)) refuse(path, "a web page, not safetensors", kAgain);
@@ -173,7 +173,8 @@ void refuse_other_text(std::string_view text) {
     throw Error::input(std::string(coding)).hint("decompress it first");
   }
   if (is_lfs_pointer(text)) throw Error::input(kLfsPointer).hint(kFetchLfs);
-  if (const std::string_view what = what_begins(text); !what.empty()) {
+  const std::string_view what = what_begins(std::as_bytes(std::span(text))).value_or("");
+  if (!what.empty()) {
     throw Error::input(std::string(what)).hint(std::string(kSafetensorsHint));
   }
 }

@@ -296,6 +296,12 @@ void append_json(std::string& json, const SafetensorsTensor& tensor) {
 
 }  // namespace
 
+bool begins_as_safetensors(ConstBytes front) {
+  constexpr auto kLength = static_cast<size_t>(kSafetensorsLengthBytes);
+  return front.size() > kLength && static_cast<char>(front[kLength]) == '{' &&
+         std::ranges::count(front.first(kLength), std::byte{0}) > 0;
+}
+
 SafetensorsHeader parse_safetensors_header(ConstBytes front, int64_t file_size) {
   if (file_size < kSafetensorsLengthBytes) {
     throw Error::input(

@@ -41,6 +41,10 @@ struct SafetensorsHeader {
   int64_t data_start = 0;  // bytes from the start of the file: 8 + N
 };
 
+// Whether a file with these first bytes is a safetensors file, sound or damaged: a length whose
+// high bytes are zero, then '{'. A JSON file, being text, has no zero byte.
+[[nodiscard]] bool begins_as_safetensors(ConstBytes front);
+
 // `front` holds the first bytes of a file of `file_size` bytes; a header that does not end in them
 // is refused. Everything stated above is checked before anything is allocated for it. Throws
 // Error::input; the message names the tensor or key, not the file.

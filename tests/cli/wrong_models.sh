@@ -55,6 +55,10 @@ def of_length(path, length):
 for length in 0x280, 0x380, 0x480, 0x580, 0x8A0280, 0x04034B50:
     os.mkdir(f"length_{length}")
     of_length(f"length_{length}/model.safetensors", length)
+# Safetensors under other programs' names are safetensors.
+os.mkdir("called")
+for name in "model.bin", "weights.pt", "all.zip", "rank0.engine":
+    of_length("called/" + name, 0x280)
 # Other programs' files, in a directory with a config and by themselves: the bytes say it where they can.
 ZIP = b"PK\3\4" + bytes(26)
 KINDS = {"torch_zip": ("consolidated.00.pth", ZIP + b"consolidated.00/data.pkl"), "torch_old": ("pytorch_model-00001-of-00002.bin", b"\x80\x02\x8a\nl"),
@@ -142,6 +146,9 @@ for row in "torch_zip/consolidated.00.pth|$torch" "torch_old/pytorch_model-00001
 done
 for length in 640 896 1152 1408 9044608 67324752; do
   is length_$length "length_$length: the experts are not quantized; $only"
+done
+for name in model.bin weights.pt all.zip rank0.engine; do
+  is called/$name "called/$name: the experts are not quantized; $only"
 done
 is below 'below: no \*.safetensors here, but in a folder below$' 'give below/run/checkpoint-100$'
 commands+=("explain --arch sm90")
