@@ -185,6 +185,22 @@ def keep_taken(made):
         row["answers"] = {version: answer for version, answer in row["answers"].items() if version in first}
 
 
+def platform_of(quantization):
+    """Where a config's method is asked: Quark's is AMD's."""
+    return "rocm" if quantization["quant_method"] == "quark" else "cuda"
+
+
+def asked(script, versions, *arguments):
+    """(release, number, answer) of what `script` prints, an object of answers by number, for each release and platform in a process of its own."""
+    for version in versions:
+        for platform in ARCHES:
+            command = [sys.executable, os.path.abspath(script), version, *arguments, "--platform", platform]
+            said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+            for number, answer in json.loads(said.splitlines()[-1]).items():
+                yield version, int(number), answer
+        print(version, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("versions", nargs="+")
@@ -199,13 +215,8 @@ def main():
         answers = {number: release.answer(row) for number, (_, row) in enumerate(made) if row["platform"] == arguments.platform}
         print("\n" + json.dumps(answers))
         return
-    for version in arguments.versions:
-        for platform in ARCHES:
-            command = [sys.executable, __file__, version, "--cache", arguments.cache, "--platform", platform]
-            said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            for number, answer in json.loads(said.splitlines()[-1]).items():
-                made[int(number)][1].setdefault("answers", {})[version] = answer
-        print(version, flush=True)
+    for version, number, answer in asked(__file__, arguments.versions, "--cache", arguments.cache):
+        made[number][1].setdefault("answers", {})[version] = answer
     keep_taken(made)
     found = {version: wheels.provenance(version, arguments.cache) for version in arguments.versions}
     with lzma.open(arguments.out, "wt") as file:

@@ -17,7 +17,6 @@ import json
 import lzma
 import os
 import random
-import subprocess
 import sys
 import tempfile
 
@@ -224,10 +223,6 @@ def name_of(method):
     return name if "Mxfp4MoEMethod" in name or "OCP_MX" in name and method.weight_dtype == "mxfp4" else "other"
 
 
-def platform_of(quantization):
-    return "rocm" if quantization["quant_method"] == "quark" else "cuda"
-
-
 def drawn(seed, count):
     """[(model, quantization)], each once."""
     made = {}
@@ -254,19 +249,13 @@ def main():
             os.mkdir("model")
             release = Release(arguments.versions[0], arguments.platform, os.path.abspath(arguments.cache))
             answers = {number: release.answer(MODELS[name], quantization) for number, (name, quantization) in enumerate(asked)
-                       if platform_of(quantization) == arguments.platform}
+                       if config_keys.platform_of(quantization) == arguments.platform}
             print("\n" + json.dumps(answers), flush=True)
             os._exit(0)  # what vLLM started of its own
     rows = [{"model": name, "quantization": quantization, "answers": {}} for name, quantization in asked]
-    for version in arguments.versions:
-        for platform in config_keys.ARCHES:
-            command = [sys.executable, os.path.abspath(__file__), version, "--cache", os.path.abspath(arguments.cache), "--draw", *arguments.draw,
-                       "--platform", platform]
-            said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-            for number, answer in json.loads(said.splitlines()[-1]).items():
-                if answer is not None:
-                    rows[int(number)]["answers"][version] = answer
-        print(version, flush=True)
+    for version, number, answer in config_keys.asked(__file__, arguments.versions, "--cache", os.path.abspath(arguments.cache), "--draw", *arguments.draw):
+        if answer is not None:
+            rows[number]["answers"][version] = answer
     kept = {name: {key: entry[key] for key in ("config", "main", "draft", "words")} for name, entry in MODELS.items()}
     made = {"wheels": {version: wheels.provenance(version, arguments.cache) for version in arguments.versions}, "models": kept, "rows": rows}
     with lzma.open(arguments.out, "wt") as file:

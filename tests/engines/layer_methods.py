@@ -15,8 +15,6 @@ import json
 import lzma
 import os
 import random
-import subprocess
-import sys
 
 import config_keys
 import store
@@ -154,10 +152,6 @@ class Release(config_keys.Release):
         return True
 
 
-def platform_of(quantization):
-    return "rocm" if quantization["quant_method"] == "quark" else "cuda"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("versions", nargs="+")
@@ -171,16 +165,11 @@ def main():
     if arguments.platform:
         os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
         release = Release(arguments.versions[0], arguments.platform, arguments.cache)
-        print("\n" + json.dumps({number: release.layers(made) for number, made in enumerate(drawn) if platform_of(made) == arguments.platform}))
+        print("\n" + json.dumps({number: release.layers(made) for number, made in enumerate(drawn) if config_keys.platform_of(made) == arguments.platform}))
         return
     rows = [{"quantization": made, "answers": {}} for made in drawn]
-    for version in arguments.versions:
-        for platform in config_keys.ARCHES:
-            command = [sys.executable, __file__, version, "--cache", arguments.cache, "--draw", seed, count, "--platform", platform]
-            said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            for number, answer in json.loads(said.splitlines()[-1]).items():
-                rows[int(number)]["answers"][version] = answer
-        print(version, flush=True)
+    for version, number, answer in config_keys.asked(__file__, arguments.versions, "--cache", arguments.cache, "--draw", seed, count):
+        rows[number]["answers"][version] = answer
     taken = {(form_of(row), version) for row in rows for version, answer in row["answers"].items() if set(answer) - {"other", "stop"}}
     for row in rows:
         row["answers"] = {version: answer for version, answer in row["answers"].items() if (form_of(row), version) in taken}
