@@ -18,8 +18,4 @@ namespace mxfp4 {
 void warn_of_missing_ranks(const std::filesystem::path& path,
                            const std::vector<Manifest>& manifests, const Console& console);
 
-// Writes the model card of the complete blob at `path` and says how to upload it. Throws
-// Error::output.
-void add_model_card(const std::filesystem::path& path, const Console& console);
-
 }  // namespace mxfp4

@@ -23,9 +23,9 @@ namespace {
 // The flags that must not differ when a run is resumed: all but those for place, speed and
 // messages.
 std::map<std::string, std::string> deciding_flags(const CLI::App& command) {
-  static const std::set<std::string> kOthers = {"--output", "--resume",     "--force",
-                                                "--check",  "--dry-run",    "--threads",
-                                                "--memory", "--model-card", "--read-back"};
+  static const std::set<std::string> kOthers = {"--output", "--resume",   "--force",
+                                                "--check",  "--dry-run",  "--threads",
+                                                "--memory", "--read-back"};
   std::map<std::string, std::string> flags;
   for (const GivenFlag& flag : given_flags(command)) {
     if (kOthers.contains(flag.name)) continue;
@@ -33,11 +33,6 @@ std::map<std::string, std::string> deciding_flags(const CLI::App& command) {
         flag.values.empty() ? "given" : fmt::format("{}", fmt::join(flag.values, " "));
   }
   return flags;
-}
-
-void add_model_card_flag(CLI::App& command, bool& model_card) {
-  command.add_flag("--model-card", model_card, "README.md too, as a model hub shows it")
-      ->group("What is written");
 }
 
 constexpr const char* kReadBackText =
@@ -88,7 +83,6 @@ void declare_convert(CLI::App& app, CommandLine& line) {
       ->add_flag("--include-rest", options.include_rest,
                  "All other tensors and small files too: OUT is a model directory")
       ->group(group);
-  add_model_card_flag(*command, options.model_card);
   command
       ->add_option("--shard", options.shard,
                    "Only part I of N (from 0), balanced by bytes; auto asks the batch system")
@@ -287,7 +281,6 @@ void declare_finalize(CLI::App& app, CommandLine& line) {
       "finalize", "After convert --shard runs: check all files, write the manifest");
   command->footer("mxfp4-repack finalize packed/");
   command->add_option("OUT", line.finalize.output, "Directory that the shards wrote")->required();
-  add_model_card_flag(*command, line.finalize.model_card);
   add_read_back_flag(*command, line.finalize.read_back,
                      "Check what the device holds, past the page cache; so too the manifest");
   add_resource_flags(*command, line.finalize.resources);

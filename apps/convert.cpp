@@ -31,9 +31,6 @@ void check_flags(const ConvertOptions& options) {
   if (options.resume && options.force) {
     throw Error::usage("--resume keeps what --force replaces: give one of them");
   }
-  if (options.model_card && !options.shard.empty()) {
-    throw Error::usage("--model-card: has no effect with --shard").hint("give it to finalize");
-  }
   if (options.level && options.compress == "none") {
     throw Error::usage("--level: has no effect with --compress none");
   }
@@ -268,7 +265,6 @@ int run_convert(const ConvertOptions& options, const Console& console) {
                           plan.manifests, *checkpoint.source);
   if (output.complete()) {
     if (!output.leftover().empty()) console.warn(output.leftover());
-    if (options.model_card && !options.dry_run) add_model_card(options.output, console);
     return already_complete(options, repack_as.shard, console);
   }
   for (const std::string& damage : output.damages()) console.warn(damage + "; made again");
@@ -292,9 +288,8 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   const RepackResult result = repack.commit();
   say_summary(console, [&] {
     for (const std::string& warning : result.warnings) console.warn(warning);
+    print_summary(options, plan, result, seconds, console);
   });
-  if (options.model_card) add_model_card(options.output, console);
-  say_summary(console, [&] { print_summary(options, plan, result, seconds, console); });
   return kOk;
 }
 

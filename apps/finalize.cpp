@@ -20,7 +20,6 @@ int report(const FinalizeOptions& options, const Finalized& result, std::optiona
   const std::vector<Manifest>& manifests = result.manifests;
   const bool complete = result.findings.empty();
   warn_of_missing_ranks(options.output, manifests, console);
-  if (complete && options.model_card) add_model_card(options.output, console);
   size_t files = 0;
   for (const Manifest& manifest : manifests) files += manifest.layers.size();
   if (console.json()) {

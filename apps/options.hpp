@@ -116,13 +116,11 @@ struct ConvertOptions {
   bool force = false;
   bool check = false;  // --resume reads every byte
   ReadBack read_back = ReadBack::kNo;
-  bool model_card = false;                   // README.md beside the manifest
   std::map<std::string, std::string> flags;  // by name: values of the flags that decide the result
 };
 
 struct FinalizeOptions {
   std::filesystem::path output;
-  bool model_card = false;  // README.md beside the manifest
   ReadBack read_back = ReadBack::kNo;
   RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
 };

@@ -18,7 +18,6 @@
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/journal.hpp"
 #include "formats/blob/layer_mark.hpp"
-#include "formats/blob/model_card.hpp"
 #include "formats/blob/shard_manifest.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/directory.hpp"
@@ -245,7 +244,6 @@ struct OwnFileRules {
       return true;
     }
     if (records.published().contains(name)) return true;
-    if (name == kModelCardName && is_model_card_file(path)) return true;
     if (is_layer_file_name(name) && is_our_layer(path)) return true;
     return records.describe(path, between);
   }
@@ -284,11 +282,8 @@ void look_through(const OwnFileRules& rules, const fs::path& folder, OwnFiles& f
     }
     const auto state = state_of(entry.path());
     if (!state || (top && is_folder && name.starts_with(kStagingPrefix))) continue;
-    // Anybody may have written a README.md: its content must show that it is a model card. But the
-    // model's own README.md, which --include-rest copies, is named by a record.
-    const bool card = name == kModelCardName && !rest.contains(name);
     const bool by_content =
-        rules.evidence == Evidence::kContent || name.starts_with(kJournalPrefix) || card;
+        rules.evidence == Evidence::kContent || name.starts_with(kJournalPrefix);
     const bool ours = !special && !is_folder && rules.by_name(name, rest) &&
                       (!by_content || rules.by_content(entry.path(), name, state->size));
     if (ours) {

@@ -18,8 +18,7 @@ namespace mxfp4 {
 inline constexpr std::string_view kStagingPrefix = ".mxfp4_repack-";
 
 enum class Evidence : uint8_t {
-  kName,     // for files that stay: a name that this program gives; of a journal also its form,
-             // of a model card its seal
+  kName,     // for files that stay: a name that this program gives; of a journal also its form
   kContent,  // for removal: a layer's mark, the form of a record, or size and checksum in a record
 };
 

@@ -64,7 +64,7 @@ _mxfp4_repack_flags() {
   case $1 in
     convert)
       echo $every $machine $resources --output --compress --level --emit \
-        --include-rest --model-card --dry-run --shard --resume --check --read-back --force ;;
+        --include-rest --dry-run --shard --resume --check --read-back --force ;;
     inspect) echo $every $machine --tensors --layer --html ;;
     explain) echo $every $machine --against --all --batch --fleet --history --html ;;
     verify) echo $every $resources --against --style --model-config --some-ranks --direct ;;
@@ -73,7 +73,7 @@ _mxfp4_repack_flags() {
         --enable-expert-parallel --all2all-backend --moe-a2a-backend --enable-eplb --num-redundant-experts --sequence-parallel ;;
     diff) echo $every $resources ;;
     unpack) echo $every $resources --output --as-published --read-back --force ;;
-    finalize) echo $every $resources --model-card --read-back ;;
+    finalize) echo $every $resources --read-back ;;
     list) echo $every --engine --revision ;;
     completion) echo --help ;;
     *) echo --help --version ;;

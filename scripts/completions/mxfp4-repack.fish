@@ -77,7 +77,6 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l emit -x -a 
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l allow-known-defects -d 'Accept bytes known to be wrong'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l allow-unservable -d 'Write what the engine would not serve'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l include-rest -d 'Write a whole model directory'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert finalize" -l model-card -d 'README.md for a model hub'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -s n -l dry-run -d 'Plan only'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l shard -x -a 'auto' -d 'I/N: one share of the layers'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l resume -d 'Keep complete layers'

@@ -92,7 +92,6 @@ _mxfp4_repack() {
             '--level=[how hard to compress]:level: ' \
             '--emit=[where to stop]:stage:(packed loaded)' \
             '--include-rest[write a whole model directory]' \
-            '--model-card[README.md for a model hub]' \
             '(-n --dry-run)'{-n,--dry-run}'[plan only]' \
             '--shard=[one share of the layers]:share (I/N, auto/N):(auto)' \
             '--resume[keep complete layers]' \
@@ -134,7 +133,6 @@ _mxfp4_repack() {
             '1:blob:_directories' ;;
         finalize)
           _arguments $every $resources \
-            '--model-card[README.md for a model hub]' \
             '--read-back[check what the device holds]' \
             '1:blob:_directories' ;;
         list)

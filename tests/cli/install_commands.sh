@@ -1,4 +1,4 @@
-# Every command with which a page, a help text or a model card installs this project is run as the page has it, in a
+# Every command with which a page or a help text installs this project is run as the page has it, in a
 # fresh environment of Python. No package index is asked: the wheel is made of the build under test, and it is
 # also what the build backend gives for the clone (scripts/make-wheel and its tests build the real one).
 if slow; then skip 'the environment has no runtime of sanitizers or emulator'; fi
@@ -10,12 +10,11 @@ export PIP_NO_INDEX=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_QUI
 export PATH=$PWD/env/bin:$PATH
 
 # The commands, one a line, each with its page. A machine where pip takes the page's other packages is not here.
-convert_quietly "$TESTDATA/ingest/gptoss_hf" -o carded --arch sm90 --model-card
 for command in '' convert explain; do "$BIN" $command --help; done >help.txt
-find "$SOURCE_DIR"/{README.md,man,scripts/python} carded/README.md help.txt -type f ! -name '*.pyc' -exec \
+find "$SOURCE_DIR"/{README.md,man,scripts/python} help.txt -type f ! -name '*.pyc' -exec \
   grep -HoIE '\b(pip3?|pipx|uv|poetry|conda)( [a-z]+)? (install|add) [^`"#),&;|]*[^`"#),&;|. ]' {} + |
   grep -E 'mxfp4|scripts/python' | sort -u >commands
-for page in README.md man/guide/{python,tutorial,pipeline,container,kubernetes}.md scripts/python/{README,VLLM}.md carded/README.md; do
+for page in README.md man/guide/{python,tutorial,pipeline,container,kubernetes}.md scripts/python/{README,VLLM}.md; do
   grep -qF "$page:" commands || fail "$page: says no longer how to install"
 done
 

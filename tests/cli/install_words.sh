@@ -1,4 +1,4 @@
-# No page, help text or model card sends anybody to a package index by this project's name: it is not published,
+# No page or help text sends anybody to a package index by this project's name: it is not published,
 # and whoever takes the name there first would be installed.
 bare() { grep -rnIE '((pip3?|pipx|uv|poetry|tool) +(install|add|run)|uvx)[^|`;&]*[ "'\''`]mxfp4[-_.]repack(\[|[ "'\''`=<>~;,]|$)' "$@" || [ $? = 1 ]; }
 printf '%s\n' 'pip install mxfp4-repack' 'run `pip install -U mxfp4_repack`' 'uv pip install "mxfp4-repack[gpu]"' 'pipx install mxfp4.repack==1' >sent
@@ -11,14 +11,9 @@ for command in '' convert explain inspect verify diff unpack finalize list; do
   # shellcheck disable=SC2086
   "$BIN" $command --help >"said/help-$command"
 done
-convert_quietly "$TESTDATA/ingest/gptoss_hf" -o carded --arch sm90 --model-card
-cp carded/README.md said/card.md
-convert_quietly "$TESTDATA/ingest/gptoss_hf" -o whole --arch sm90 --model-card --include-rest
-cp whole/mxfp4_repack/README.md said/card-of-a-model.md
 found=$(bare said "$SOURCE_DIR"/{README.md,.github,man,scripts,apps,formats,lib})
 [ -z "$found" ] || { printf '%s\n' "$found" >&2; fail 'a name that anybody could take'; }
 
 # What they say instead is there: the folder that pip builds, and the wheel's name as it is built.
 [ -f "$SOURCE_DIR/scripts/python/pyproject.toml" ] || fail 'nothing to install in scripts/python'
 grep -qx 'name = "mxfp4-repack"' "$SOURCE_DIR/scripts/python/pyproject.toml" || fail 'wheels have another name'
-grep -qF 'pip install ./mxfp4_repack-*.whl' said/card.md || fail 'the card does not say how to install'

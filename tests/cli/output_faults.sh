@@ -154,7 +154,7 @@ for mode in 600 640; do
     rm -r o u
   done
   for shard in 0 1; do expect_exit 0 "$BIN" convert in -o o "${flags[@]}" --shard $shard/2; done
-  expect_exit 0 "$BIN" finalize o --model-card
+  expect_exit 0 "$BIN" finalize o
   [ -z "$(find o -type f -perm "/$(printf %o $((0666 & ~0$mode)))")" ] || fail "finalize: a wider file than $mode"
   rm -r o
 done

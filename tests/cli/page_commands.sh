@@ -1,14 +1,8 @@
-# Every command in the pages of the plug-ins, in model cards, in --help and in the examples of the man page works as
+# Every command in the pages of the plug-ins, in --help and in the examples of the man page works as
 # the page has it. readme.sh and guide.sh run those of README.md and of the guides, install_commands.sh what installs.
 need_numpy
 if slow; then skip 'the same commands, slowly'; fi
 mkdir pages work
-convert_quietly "$TESTDATA/ingest/gptoss_hf" -o carded --arch sm90 --model-card
-cp carded/README.md pages/card.md
-convert_quietly "$TESTDATA/ingest/gptoss_hf" -o whole --arch sm90 --model-card --include-rest
-cp whole/mxfp4_repack/README.md pages/card-of-a-model.md
-convert_quietly "$TESTDATA/ingest/gptoss_hf" -o for-sglang --arch sm80 --engine sglang --model-card
-cp for-sglang/README.md pages/card-sglang.md
 commands=$("$BIN" --help | sed -nE '/^Commands:/,/^$/s/^  ([a-z]+) .*/\1/p')
 for command in '' $commands; do
   # shellcheck disable=SC2086
@@ -19,6 +13,6 @@ cd work
 "$python" "$SOURCE_DIR/tests/cli/pages.py" "$BIN" "$SOURCE_DIR" ../pages/* >../ran || fail 'a command of a page'
 cat ../ran
 # As many as a reader counts.
-for row in 'VLLM.md: 4' 'SGLANG.md: 9' 'card.md: 4' 'card-sglang.md: 4' 'mxfp4-repack.1: '; do
+for row in 'VLLM.md: 4' 'SGLANG.md: 9' 'mxfp4-repack.1: '; do
   grep -q "^$row" ../ran || fail "not so many commands: $row"
 done

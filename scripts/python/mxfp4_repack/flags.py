@@ -79,11 +79,7 @@ class RunFlags(TypedDict, total=False):
     memory: str
 
 
-class CardFlags(TypedDict, total=False):
-    model_card: bool
-
-
-class ConvertFlags(TargetFlags, InputFlags, LayerFlags, RunFlags, CardFlags, total=False):
+class ConvertFlags(TargetFlags, InputFlags, LayerFlags, RunFlags, total=False):
     compress: str
     level: int
     emit: str
@@ -145,7 +141,7 @@ class UnpackFlags(RunFlags, total=False):
     read_back: bool
 
 
-class FinalizeFlags(CardFlags, RunFlags, total=False):
+class FinalizeFlags(RunFlags, total=False):
     read_back: bool
 
 
