@@ -245,7 +245,6 @@ void declare_diff(CLI::App& app, CommandLine& line) {
   command->footer("mxfp4-repack diff packed/ packed-again/");
   command->add_option("A", line.diff.first, "Blob")->required();
   command->add_option("B", line.diff.second, "The other blob")->required();
-  add_resource_flags(*command, line.diff.resources);
   add_global_flags(*command, line.global);
   command->callback([&line] {
     line.run = [&line](const Console& console) { return run_diff(line.diff, console); };
@@ -343,8 +342,8 @@ void apply_defaults(const Defaults& defaults, CommandLine& line) {
   line.list.revision_default = defaults.revision.value;
   line.explain.defaults = defaults.words();
   if (line.global.color.empty()) line.global.color = defaults.color.value;
-  for (RunLimits* limits : {&line.convert.resources, &line.verify.resources, &line.diff.resources,
-                            &line.unpack.resources, &line.finalize.resources}) {
+  for (RunLimits* limits : {&line.convert.resources, &line.verify.resources, &line.unpack.resources,
+                            &line.finalize.resources}) {
     if (limits->threads == 0 && !defaults.threads.value.empty()) {
       limits->threads = std::stoi(defaults.threads.value);
     }

@@ -200,9 +200,9 @@ void choose_instruction_set() {
                                  fmt::join(mxfp4::kernels::instruction_sets(), ", "), name));
 }
 
-std::array<mxfp4::RunLimits*, 5> resources_of(mxfp4::CommandLine& line) {
-  return {&line.convert.resources, &line.verify.resources, &line.diff.resources,
-          &line.unpack.resources, &line.finalize.resources};
+std::array<mxfp4::RunLimits*, 4> resources_of(mxfp4::CommandLine& line) {
+  return {&line.convert.resources, &line.verify.resources, &line.unpack.resources,
+          &line.finalize.resources};
 }
 
 // Limits threads to the number that the system lets a process start, and warns if more were

@@ -164,7 +164,6 @@ struct FitsOptions {
 struct DiffOptions {
   std::filesystem::path first;
   std::filesystem::path second;
-  RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
 };
 
 struct UnpackOptions {

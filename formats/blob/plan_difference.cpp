@@ -31,13 +31,6 @@ constexpr std::array<Row, 9> kRows = {{
     {"/tool_version", "mxfp4-repack"},
 }};
 
-std::string text_at(const Json& json, std::string_view place) {
-  const Json::json_pointer pointer{std::string(place)};
-  if (!json.contains(pointer) || json.at(pointer).is_null()) return "none";
-  const Json& value = json.at(pointer);
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 std::string layers_of(const Manifest& manifest) {
   std::vector<int64_t> numbers;
   for (const ManifestLayer& layer : manifest.layers) numbers.push_back(layer.index);
@@ -55,6 +48,13 @@ bool same_source(const Json& old, Json planned) {
 }
 
 }  // namespace
+
+std::string text_at(const Json& json, std::string_view place) {
+  const Json::json_pointer pointer{std::string(place)};
+  if (!json.contains(pointer) || json.at(pointer).is_null()) return "none";
+  const Json& value = json.at(pointer);
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
 
 std::vector<std::string> differing_flags(const Manifest& then, const Manifest& now) {
   const Json old = manifest_to_json(without_data(then));

@@ -1,194 +1,107 @@
 #include "formats/conversion/compare_blobs.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <limits>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 #include <utility>
 
-#include "formats/blob/blob_reader.hpp"
+#include "formats/blob/blob_check.hpp"
+#include "formats/blob/plan_difference.hpp"
 #include "formats/conversion/first_difference.hpp"
-#include "formats/decision/contents.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/error.hpp"
-#include "lib/exec/job_pipeline.hpp"
 
 namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
 constexpr int64_t kComparedBytes = int64_t{4} << 20;
 
-// Keeps the first difference of several facts.
-class FirstDifference {
- public:
-  explicit FirstDifference(std::string place) : place_(std::move(place)) {}
-
-  template <class Value>
-  void check(std::string_view what, const Value& first, const Value& second) {
-    if (found_ || first == second) return;
-    found_ = {place_, std::string(what), fmt::format("{}", first), fmt::format("{}", second)};
-  }
-  [[nodiscard]] const std::optional<BlobDifference>& found() const { return found_; }
-
- private:
-  std::string place_;
-  std::optional<BlobDifference> found_;
+struct NamedPlace {
+  const char* place;  // JSON pointer
+  const char* name;
 };
 
-// Describes a tensor as a kernel sees it: shape and strides in memory, wrapper class and its
-// arguments.
-std::string storage_text(const Storage& s) {
-  std::string kwargs;
-  for (const auto& [name, value] : s.layout_kwargs) kwargs += fmt::format(" {}={}", name, value);
-  return fmt::format("{} {}{} shape {} strides {} logical {} {} slack {} flags {}", s.torch_dtype,
-                     s.layout, kwargs, s.storage_shape, s.storage_strides, s.logical_dtype,
-                     s.logical_shape, s.slack_bytes, s.flags);
-}
+// Of a rank's manifest: what the bytes depend on, and what no kernel sees.
+constexpr NamedPlace kFacts[] = {
+    {"/layout", "layout"},
+    {"/target/family", "family"},
+    {"/model/w13_order", "w13_order"},
+    {"/rank/rank", "rank"},
+    {"/rank/num_ranks", "ranks"},
+    {"/rank/experts", "experts"},
+    {"/rank/intermediate_range", "intermediate range"},
+};
+constexpr NamedPlace kNotes[] = {
+    {"/revision", "revision"},
+    {"/target/backend", "backend"},
+    {"/target/arch", "arch"},
+    {"/kernel_library", "kernel library"},
+    {"/compression/method", "compression"},
+    {"/source/kind", "source"},
+    {"/tool_version", "program"},
+};
+// Of a layer, and of each of its tensors.
+constexpr NamedPlace kLayerFacts[] = {
+    {"/prefix", "prefix"},
+    {"/sizes/num_experts", "experts"},
+    {"/sizes/hidden_size", "hidden size"},
+    {"/sizes/padded_hidden_size", "padded hidden size"},
+    {"/sizes/padded_intermediate_size", "padded intermediate size"},
+    {"/sizes/bias", "bias"},
+    {"/sizes/input_scales", "input scales"},
+    {"/experts", "its own experts"},
+};
+constexpr const char* kChecksum = "checksum";
+constexpr NamedPlace kTensorFacts[] = {
+    {"/name", "name"},    {"/dtype", "type"},       {"/shape", "shape"},
+    {"/storage", "view"}, {"/xxh3_128", kChecksum},
+};
 
-std::string spec_text(const TensorSpec& spec) {
-  return fmt::format("{} {}", dtype_name(spec.dtype), spec.shape.to_string());
-}
-
-std::string name_of(const std::vector<ManifestTensor>& tensors, size_t i) {
-  return i < tensors.size() ? tensors[i].name : "nothing";
-}
-
-std::optional<BlobDifference> compare_layer(const ManifestLayer& a, const ManifestLayer& b) {
-  FirstDifference layer(fmt::format("layer {}", a.index));
-  layer.check("prefix", a.prefix, b.prefix);
-  layer.check("hidden size", a.hidden_size, b.hidden_size);
-  layer.check("padded hidden size", a.loaded.dims.hidden_size, b.loaded.dims.hidden_size);
-  layer.check("padded intermediate size", a.loaded.dims.intermediate_size,
-              b.loaded.dims.intermediate_size);
-  layer.check("experts", a.loaded.dims.num_experts, b.loaded.dims.num_experts);
-  layer.check("its own experts", a.experts.value_or(std::vector<int64_t>{}),
-              b.experts.value_or(std::vector<int64_t>{}));
-  for (size_t i = 0; i < std::max(a.tensors.size(), b.tensors.size()); ++i) {
-    layer.check(fmt::format("tensor {}", i), name_of(a.tensors, i), name_of(b.tensors, i));
-  }
-  if (layer.found()) return layer.found();
-  for (size_t i = 0; i < a.tensors.size(); ++i) {
-    FirstDifference tensor(a.tensors[i].name);
-    tensor.check("type and shape", spec_text(a.tensors[i].spec), spec_text(b.tensors[i].spec));
-    tensor.check("view", storage_text(a.tensors[i].storage), storage_text(b.tensors[i].storage));
-    if (tensor.found()) return tensor.found();
+// The first of these facts that differs.
+std::optional<BlobDifference> compare_facts(const std::string& where,
+                                            std::span<const NamedPlace> facts, const Json& first,
+                                            const Json& second) {
+  for (const NamedPlace& fact : facts) {
+    std::string a = text_at(first, fact.place);
+    std::string b = text_at(second, fact.place);
+    if (a != b) return BlobDifference{where, fact.name, std::move(a), std::move(b)};
   }
   return std::nullopt;
 }
 
-std::vector<int64_t> layer_numbers(const Manifest& manifest) {
-  std::vector<int64_t> numbers;
-  for (const ManifestLayer& layer : manifest.layers) numbers.push_back(layer.index);
+Json layer_numbers(const Json& manifest) {
+  Json numbers = Json::array();
+  for (const Json& layer : manifest.at("layers")) numbers.push_back(layer.at("index"));
   return numbers;
 }
 
-// Compares everything of two ranks except the bytes.
-std::optional<BlobDifference> compare_rank(const Manifest& a, const Manifest& b) {
-  FirstDifference facts(a.rank.num_ranks == 1 ? "" : fmt::format("rank {}", a.rank.rank));
-  facts.check("layout", a.layout, b.layout);
-  facts.check("family", family_name(a.target.family), family_name(b.target.family));
-  facts.check("w13_order", w13_order_name(a.order), w13_order_name(b.order));
-  facts.check("rank", a.rank.rank, b.rank.rank);
-  facts.check("ranks", a.rank.num_ranks, b.rank.num_ranks);
-  facts.check("experts", a.rank.experts, b.rank.experts);
-  facts.check("intermediate range", std::vector{a.rank.begin, a.rank.end},
-              std::vector{b.rank.begin, b.rank.end});
-  facts.check("layers", layer_numbers(a), layer_numbers(b));
-  if (facts.found()) return facts.found();
-  for (size_t i = 0; i < a.layers.size(); ++i) {
-    if (auto found = compare_layer(a.layers[i], b.layers[i])) return found;
-  }
-  return std::nullopt;
-}
-
-std::vector<std::string> differing_notes(const Manifest& a, const Manifest& b) {
-  std::vector<std::string> notes;
-  const auto note = [&](std::string_view what, std::string_view first, std::string_view second) {
-    if (first != second) notes.push_back(fmt::format("{}: {}, {}", what, first, second));
-  };
-  note("revision", a.revision, b.revision);
-  note("backend", backend_name(a.target.backend), backend_name(b.target.backend));
-  note("arch", a.target.arch, b.target.arch);
-  note("kernel library", a.kernel_library, b.kernel_library);
-  note("compression", a.compression.zstd ? "zstd" : "none", b.compression.zstd ? "zstd" : "none");
-  note("source", a.source.kind, b.source.kind);
-  note("program", a.tool_version, b.tool_version);
-  return notes;
-}
-
 // A layer file of one blob, open.
-struct OpenFile {
+struct LayerFile {
+  LayerFile(const BlobRanks& blob, size_t rank, size_t layer)
+      : path(blob.directories[rank] / blob.manifests[rank].layers[layer].file), reader(path) {
+    in_file(path.string(), [&] {
+      require_layer_file(reader, blob.manifests[rank], blob.manifests[rank].layers[layer]);
+    });
+  }
+
+  ConstBytes read(size_t tensor, int64_t begin, int64_t bytes) {
+    buffer.resize(static_cast<size_t>(bytes));
+    in_file(path.string(),
+            [&] { reader.read(reader.header().tensors[tensor].begin + begin, buffer); });
+    return buffer;
+  }
+
   fs::path path;
   LayerReader reader;
+  UninitializedBytes buffer;
 };
-
-// A layer of both blobs.
-struct LayerPair {
-  const ManifestLayer& layer;
-  OpenFile first;
-  OpenFile second;
-};
-
-// Some consecutive bytes of one tensor.
-struct BlobPiece {
-  int64_t number = 0;  // in the order in which pieces are reported
-  size_t pair = 0;
-  size_t tensor = 0;
-  int64_t begin = 0;
-  int64_t bytes = 0;
-};
-
-struct PieceBuffers {
-  UninitializedBytes first;
-  UninitializedBytes second;
-  std::optional<BlobDifference> difference;
-  // The piece could not be read. Thrown only if no piece before it differs.
-  std::exception_ptr failure;
-};
-
-// The smallest number of a piece that decides the answer: later pieces need not be read. With
-// several threads a later piece may be the first to decide, so the number can fall, and never
-// rises. Who sees an older number reads a piece that need not be read, no more.
-class SettledAt {
- public:
-  [[nodiscard]] bool before(int64_t number) const { return least_.load() < number; }
-  void lower_to(int64_t number) {
-    int64_t least = least_.load();
-    while (number < least && !least_.compare_exchange_weak(least, number)) {
-    }
-  }
-
- private:
-  std::atomic<int64_t> least_ = std::numeric_limits<int64_t>::max();
-};
-
-// Throws Error::input unless the file holds the tensors of its manifest, in that order.
-void require_tensors(const LayerReader& reader, const ManifestLayer& layer, const fs::path& path) {
-  const std::vector<SafetensorsTensor>& stored = reader.header().tensors;
-  const bool same = std::ranges::equal(stored, layer.tensors,
-                                       [](const SafetensorsTensor& s, const ManifestTensor& m) {
-                                         return s.name == m.name && s.spec == m.spec;
-                                       });
-  if (!same) throw Error::input("its tensors are not as in the manifest").in_file(path.string());
-}
-
-OpenFile open_layer(const fs::path& directory, const ManifestLayer& layer) {
-  const fs::path path = directory / layer.file;
-  OpenFile file{path, LayerReader(path)};
-  require_tensors(file.reader, layer, path);
-  return file;
-}
-
-void read_piece(const OpenFile& file, int64_t from, int64_t bytes, UninitializedBytes& out) {
-  out.resize(static_cast<size_t>(bytes));
-  in_file(file.path.string(), [&] { file.reader.read(from, out); });
-}
 
 std::string hex(ConstBytes bytes) {
   std::string text = "0x";
@@ -198,7 +111,7 @@ std::string hex(ConstBytes bytes) {
   return text;
 }
 
-// "element [3, 0, 17]" of a tensor stored row by row.
+// "element [3,0,17]" of a tensor stored row by row.
 std::string element_text(const Shape& shape, int64_t element) {
   std::vector<int64_t> place(shape.dims().begin(), shape.dims().end());
   for (size_t i = place.size(); i-- > 0;) {
@@ -206,88 +119,83 @@ std::string element_text(const Shape& shape, int64_t element) {
     place[i] = element % dim;
     element /= dim;
   }
-  return fmt::format("element {}", place);
+  return "element " + Json(place).dump();
 }
 
-std::optional<BlobDifference> compare_piece(const LayerPair& pair, const BlobPiece& piece,
-                                            PieceBuffers& buffers) {
-  const ManifestTensor& tensor = pair.layer.tensors[piece.tensor];
-  const int64_t from = pair.first.reader.header().tensors[piece.tensor].begin + piece.begin;
-  read_piece(pair.first, from, piece.bytes, buffers.first);
-  read_piece(pair.second, from, piece.bytes, buffers.second);
-  const auto differs = first_difference(buffers.first, buffers.second);
-  if (!differs) return std::nullopt;
-  const auto size = static_cast<size_t>(std::max<int64_t>(dtype_bits(tensor.spec.dtype) / 8, 1));
-  const size_t at = *differs / size * size;
-  const int64_t element = (piece.begin + static_cast<int64_t>(at)) / static_cast<int64_t>(size);
-  return BlobDifference{tensor.name, element_text(tensor.spec.shape, element),
-                        hex(ConstBytes(buffers.first).subspan(at, size)),
-                        hex(ConstBytes(buffers.second).subspan(at, size))};
-}
-
-std::optional<BlobDifference> compare_tensors(const BlobRanks& first, const BlobRanks& second,
-                                              size_t rank, const RunLimits& limits,
-                                              const RunHooks& hooks) {
-  std::vector<LayerPair> pairs;
-  std::vector<BlobPiece> pieces;
-  const std::vector<ManifestLayer>& layers = first.manifests[rank].layers;
-  for (size_t l = 0; l < layers.size(); ++l) {
-    pairs.push_back({layers[l], open_layer(first.directories[rank], layers[l]),
-                     open_layer(second.directories[rank], second.manifests[rank].layers[l])});
-    for (size_t t = 0; t < layers[l].tensors.size(); ++t) {
-      const int64_t bytes = layers[l].tensors[t].spec.bytes();
-      for (int64_t at = 0; at < bytes; at += kComparedBytes) {
-        pieces.push_back(
-            {static_cast<int64_t>(pieces.size()), l, t, at, std::min(kComparedBytes, bytes - at)});
-      }
-    }
+// The first element of a tensor that differs, if its bytes do.
+std::optional<BlobDifference> compare_elements(const ManifestTensor& tensor, size_t index,
+                                               LayerFile first, LayerFile second) {
+  const int64_t size = std::max<int64_t>(dtype_bits(tensor.spec.dtype) / 8, 1);
+  for (int64_t begin = 0; begin < tensor.spec.bytes(); begin += kComparedBytes) {
+    const int64_t bytes = std::min(kComparedBytes, tensor.spec.bytes() - begin);
+    const ConstBytes a = first.read(index, begin, bytes);
+    const ConstBytes b = second.read(index, begin, bytes);
+    const auto differs = first_difference(a, b);
+    if (!differs) continue;
+    const int64_t element = static_cast<int64_t>(*differs) / size;
+    const auto at = static_cast<size_t>(element * size);
+    return BlobDifference{tensor.name, element_text(tensor.spec.shape, begin / size + element),
+                          hex(a.subspan(at, static_cast<size_t>(size))),
+                          hex(b.subspan(at, static_cast<size_t>(size)))};
   }
-  std::optional<BlobDifference> found;
-  SettledAt settled;
-  run_jobs<BlobPiece, PieceBuffers>(
-      pieces, limits_for(limits.memory, 2 * kComparedBytes, limits.threads),
-      {.read = [&](const BlobPiece&, PieceBuffers&) { hooks.check_stop(); },
-       .work =
-           [&](const BlobPiece& piece, PieceBuffers& buffers) {
-             buffers.difference.reset();
-             buffers.failure = nullptr;
-             if (settled.before(piece.number)) return;
-             try {
-               buffers.difference = compare_piece(pairs[piece.pair], piece, buffers);
-             } catch (...) {
-               buffers.failure = std::current_exception();
-             }
-             if (buffers.difference || buffers.failure) settled.lower_to(piece.number);
-           },
-       .finish =
-           [&](const BlobPiece& piece, PieceBuffers& buffers) {
-             if (found) return;
-             if (buffers.failure) std::rethrow_exception(buffers.failure);
-             found = std::move(buffers.difference);
-             hooks.progress(2 * piece.bytes);
-           }});
-  return found;
+  return std::nullopt;
+}
+
+// The first tensor of a layer that differs.
+std::optional<BlobDifference> compare_tensors(const BlobRanks& first, const BlobRanks& second,
+                                              size_t rank, size_t layer, const Json& a,
+                                              const Json& b) {
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const ManifestTensor& tensor = first.manifests[rank].layers[layer].tensors[i];
+    auto found = compare_facts(tensor.name, kTensorFacts, a[i], b[i]);
+    if (!found) continue;
+    if (found->what != kChecksum) return found;
+    auto element =
+        compare_elements(tensor, i, LayerFile(first, rank, layer), LayerFile(second, rank, layer));
+    return element ? element : found;
+  }
+  return std::nullopt;
+}
+
+std::optional<BlobDifference> compare_ranks(const BlobRanks& first, const BlobRanks& second,
+                                            size_t rank) {
+  const Json a = manifest_to_json(first.manifests[rank]);
+  const Json b = manifest_to_json(second.manifests[rank]);
+  const RankSlice& slice = first.manifests[rank].rank;
+  const std::string where = slice.num_ranks == 1 ? "" : fmt::format("rank {}", slice.rank);
+  if (auto found = compare_facts(where, kFacts, a, b)) return found;
+  const Json layers = layer_numbers(a);
+  const Json others = layer_numbers(b);
+  if (layers != others) return BlobDifference{where, "layers", layers.dump(), others.dump()};
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Json& one = a["layers"][i];
+    const Json& other = b["layers"][i];
+    const std::string layer = fmt::format("layer {}", layers[i].dump());
+    auto found = compare_facts(layer, kLayerFacts, one, other);
+    if (!found) found = compare_tensors(first, second, rank, i, one["tensors"], other["tensors"]);
+    if (found) return found;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
-int64_t bytes_to_compare(const BlobRanks& first, const BlobRanks& second) {
-  return data_bytes(first.manifests) + data_bytes(second.manifests);
-}
-
-BlobComparison compare_blobs(const BlobRanks& first, const BlobRanks& second,
-                             const RunLimits& limits, const RunHooks& hooks) {
+BlobComparison compare_blobs(const BlobRanks& first, const BlobRanks& second) {
   BlobComparison comparison;
-  comparison.notes = differing_notes(first.manifests.front(), second.manifests.front());
-  FirstDifference whole("");
-  whole.check("rank directories", first.directories.size(), second.directories.size());
-  comparison.difference = whole.found();
+  const Json a = manifest_to_json(first.manifests.front());
+  const Json b = manifest_to_json(second.manifests.front());
+  for (const NamedPlace& note : kNotes) {
+    const auto found = compare_facts("", {&note, 1}, a, b);
+    if (!found) continue;
+    comparison.notes.push_back(fmt::format("{}: {}, {}", found->what, found->first, found->second));
+  }
   const size_t ranks = first.manifests.size();
-  for (size_t rank = 0; rank < ranks && !comparison.difference; ++rank) {
-    comparison.difference = compare_rank(first.manifests[rank], second.manifests[rank]);
+  if (ranks != second.manifests.size()) {
+    comparison.difference = {"", "rank directories", fmt::to_string(ranks),
+                             fmt::to_string(second.manifests.size())};
   }
   for (size_t rank = 0; rank < ranks && !comparison.difference; ++rank) {
-    comparison.difference = compare_tensors(first, second, rank, limits, hooks);
+    comparison.difference = compare_ranks(first, second, rank);
   }
   return comparison;
 }

@@ -71,7 +71,7 @@ _mxfp4_repack_flags() {
     fits)
       echo $every --engine --revision --target --arch --moe-backend --moe-runner-backend --libs --env --tp-size --pcp-size --dp-size \
         --enable-expert-parallel --all2all-backend --moe-a2a-backend --enable-eplb --num-redundant-experts --sequence-parallel ;;
-    diff) echo $every $resources ;;
+    diff) echo $every ;;
     unpack) echo $every $resources --output --as-published --read-back --force ;;
     finalize) echo $every $resources --read-back ;;
     list) echo $every --engine --revision ;;

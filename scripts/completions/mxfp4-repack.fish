@@ -97,5 +97,5 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from inspect" -l tensors -d 
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from inspect" -l layer -x -d 'List the tensors of this layer'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from inspect" -l html -r -F -d 'Page to write'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l batch -r -F -d 'Answer JSON lines'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert verify diff unpack finalize" -s j -l threads -x -d 'Workers'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert verify diff unpack finalize" -l memory -x -a '256MiB 1GiB 4GiB 0.5GiB 8GB' -d 'Budget for buffers'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert verify unpack finalize" -s j -l threads -x -d 'Workers'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert verify unpack finalize" -l memory -x -a '256MiB 1GiB 4GiB 0.5GiB 8GB' -d 'Budget for buffers'

@@ -123,7 +123,7 @@ _mxfp4_repack() {
             '--direct[read what the device holds]' \
             '1:blob:_directories' ;;
         fits) _arguments $every $deployment '1:blob:_directories' ;;
-        diff) _arguments $every $resources '1:blob:_directories' '2:blob:_directories' ;;
+        diff) _arguments $every '1:blob:_directories' '2:blob:_directories' ;;
         unpack)
           _arguments $every $resources \
             '(-o --output)'{-o,--output=}'[directory to write]:directory:_directories' \

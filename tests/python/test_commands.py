@@ -100,7 +100,7 @@ class Commands(unittest.TestCase):
         found = mxfp4_repack.inspect("commands-one", layer=0)
         self.assertEqual((found.kind, found.ranks[0]["backend"]), ("blob", "TRITON"))
         self.assertTrue(mxfp4_repack.diff("commands-one", "commands-one").same)
-        other = mxfp4_repack.diff("commands-one", "commands-two", threads=1)
+        other = mxfp4_repack.diff("commands-one", "commands-two")
         self.assertFalse(other.same)
         self.assertIn("what", other.difference)
         back = mxfp4_repack.unpack("commands-one", "commands-back", force=True)

@@ -185,10 +185,9 @@ def inspect(path: PathLike, **flags: "Unpack[known.InspectFlags]") -> Inspection
     return _typed(Inspection, _run("inspect", [_path(path, "path")], flags, accepted=(0, 1)))
 
 
-def diff(first: PathLike, second: PathLike, *, progress: Optional[Progress] = None,
-         **flags: "Unpack[known.DiffFlags]") -> Difference:
-    """Compares two blobs; a difference is a finding, not an error."""
-    return _typed(Difference, _run("diff", [_path(first, "first"), _path(second, "second")], flags, progress, accepted=(0, 1)))
+def diff(first: PathLike, second: PathLike, **flags: "Unpack[known.DiffFlags]") -> Difference:
+    """Compares two blobs by their manifests; a difference is a finding, not an error."""
+    return _typed(Difference, _run("diff", [_path(first, "first"), _path(second, "second")], flags, accepted=(0, 1)))
 
 
 def unpack(blob: PathLike, output: PathLike, *, progress: Optional[Progress] = None,

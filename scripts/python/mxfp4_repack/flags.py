@@ -131,7 +131,7 @@ class FitsFlags(RevisionFlags, total=False):
     sequence_parallel: bool
 
 
-class DiffFlags(RunFlags, total=False):
+class DiffFlags(TypedDict, total=False):
     pass
 
 
