@@ -11,7 +11,6 @@
 #include "apps/summary.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/checkpoint/blob_source.hpp"
-#include "formats/conversion/as_published.hpp"
 #include "formats/conversion/restore.hpp"
 #include "formats/os/file.hpp"
 #include "formats/output/unpack_output.hpp"
@@ -130,10 +129,9 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   // Run: restore every layer of every rank, or every tensor of the checkpoint.
   RestoreResult restored;
   if (published) {
-    restored = write_as_published({*published->source, published->shares, published->plans},
-                                  manifests.front().layout, output.home(), options.resources,
-                                  hooks_for(progress, output), options.read_back);
-    restored.lost.insert(published->lost.begin(), published->lost.end());
+    restored =
+        write_as_published(*published, manifests.front().layout, output.home(), options.resources,
+                           hooks_for(progress, output), options.read_back);
   } else {
     restored = restore_all(options, blobs, manifests, output.home(), hooks_for(progress, output));
   }

@@ -15,7 +15,9 @@
 #include "apps/text_layout.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_files.hpp"
+#include "formats/blob/gather.hpp"
 #include "formats/blob/rest_check.hpp"
+#include "formats/checkpoint/blob_source.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/compare.hpp"
 #include "formats/conversion/compare_rest.hpp"
@@ -188,6 +190,7 @@ int run_verify(const VerifyOptions& options, const Console& console) {
   // difference does not end the check.
   Progress progress(console, bytes_to_read(manifests, options));
   append(findings, check_ranks(ranks, manifests));
+  if (findings.empty()) gather(findings, [&] { check_blob_source(options.blob, manifests); });
   const fs::path model =
       ranks.empty() ? fs::path() : model_directory_of(options.blob, ranks.front());
   for (size_t i = 0; i < ranks.size(); ++i) {

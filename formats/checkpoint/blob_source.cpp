@@ -155,9 +155,8 @@ class Matrices {
   };
 
   void put(size_t layer, Slot slot, const ExpertHolder& holder, Matrix& matrix) {
-    const Manifest& rank = ranks_.manifests[holder.rank];
-    RankSlice slice = rank.rank;
-    slice.padded = rank.layers[layer].loaded.dims;
+    RankSlice slice = tensors_.slices[holder.rank];
+    slice.padded = ranks_.manifests[holder.rank].layers[layer].loaded.dims;
     const Assembly assembly =
         make_assembly(tensors_.model, tensors_.layers[layer].layer, slot, slice);
     matrix.bytes = matrix.buffer.get(assembly.stored.bytes());
@@ -262,16 +261,18 @@ class RestoredSource final : public Source {
   std::vector<FileStatus> files_;
 };
 
-// Adds what the layout of these ranks does not give back of the tensors; each once, since ranks and
+// Adds what the layout of these ranks does not give back of the slots; each once, since ranks and
 // layers repeat it.
-void add_losses(BlobSource& blob, const Ranks& ranks, const std::set<Slot>& slots) {
+template <class Slots>
+void add_losses(BlobSource& blob, const Ranks& ranks, const Slots& slots) {
   std::set<std::string> lost;
   for (const Manifest& rank : ranks.manifests) {
     const auto held = std::ranges::find_if(
         rank.layers, [](const ManifestLayer& layer) { return layer.loaded.dims.num_experts > 0; });
     if (held == rank.layers.end()) continue;  // an empty rank
     for (const SlotLoss& loss : plan_restore(rank, *held).lost) {
-      if (!slots.contains(loss.slot)) continue;  // the checkpoint has no such tensors
+      // The checkpoint may have no such tensors.
+      if (std::ranges::find(slots, loss.slot) == slots.end()) continue;
       blob.exact = false;
       blob.whole = blob.whole && !loss.whole;
       lost.insert(fmt::format("layout {}: {}", rank.layout, loss.what));
@@ -331,13 +332,8 @@ std::vector<RestorePlan> plan_reads(const Ranks& ranks, const BlobTensors& tenso
   return plans;
 }
 
-}  // namespace
-
-BlobSource open_blob_source(const fs::path& path) {
-  Ranks ranks = open_ranks(path);
-  BlobTensors tensors = describe_blob_tensors(path, ranks.manifests);
-  std::set<Slot> slots;
-  for (const BlobPlace& place : tensors.places) slots.insert(place.slot);
+template <class Slots>
+BlobSource make_source(Ranks ranks, BlobTensors tensors, const Slots& slots) {
   BlobSource blob;
   add_losses(blob, ranks, slots);
   blob.lost.insert(blob.lost.end(), tensors.lost.begin(), tensors.lost.end());
@@ -346,6 +342,30 @@ BlobSource open_blob_source(const fs::path& path) {
   blob.plans = plan_reads(ranks, tensors, read_bytes);
   blob.source = std::make_unique<RestoredSource>(std::move(ranks), std::move(tensors), read_bytes);
   return blob;
+}
+
+}  // namespace
+
+BlobSource open_blob_source(const fs::path& path) {
+  Ranks ranks = open_ranks(path);
+  BlobTensors tensors = describe_blob_tensors(path, ranks.manifests);
+  std::set<Slot> slots;
+  for (const BlobPlace& place : tensors.places) slots.insert(place.slot);
+  return make_source(std::move(ranks), std::move(tensors), slots);
+}
+
+BlobSource open_loaded_source(const fs::path& directory, const Manifest& manifest) {
+  BlobTensors tensors = describe_blob_tensors(directory, {as_loaded(manifest)});
+  return make_source({{directory}, {manifest}}, std::move(tensors), kAllSlots);
+}
+
+void check_blob_source(const fs::path& path, const std::vector<Manifest>& manifests) {
+  const Manifest& first = manifests.front();
+  const auto named = [](const ManifestLayer& layer) { return layer.published.has_value(); };
+  const bool whole = std::ssize(manifests) == first.rank.num_ranks;
+  if (whole && std::ranges::all_of(first.layers, named)) {
+    (void)describe_blob_tensors(path, manifests);
+  }
 }
 
 }  // namespace mxfp4

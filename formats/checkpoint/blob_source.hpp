@@ -1,6 +1,7 @@
 // A blob as the checkpoint that it was made from: the experts' tensors by the checkpoint's own
 // names, types and shapes, restored from the layers of all ranks when they are read. So a blob is
-// converted again without the checkpoint, in one pass.
+// converted again without the checkpoint, in one pass. And one rank's blob as the loaded layout
+// from which it was packed. unpack writes either.
 #pragma once
 
 #include <cstdint>
@@ -34,5 +35,14 @@ struct BlobSource {
 // Opens the blob at `path` with all its ranks. Reads manifests, no layer files. Throws Error::input
 // for a damaged blob, missing ranks, and blobs of older versions, which do not keep the names.
 [[nodiscard]] BlobSource open_blob_source(const std::filesystem::path& path);
+
+// One rank's blob in the loaded layout, without its padding: layer-NNNNN.safetensors of each layer,
+// with the slots that the layout gives back. Throws as open_blob_source.
+[[nodiscard]] BlobSource open_loaded_source(const std::filesystem::path& directory,
+                                            const Manifest& manifest);
+
+// Throws Error::input, as open_blob_source does, unless what the manifests of `path` say of their
+// checkpoint fits their layers. Checks nothing if ranks are missing, or in blobs of older versions.
+void check_blob_source(const std::filesystem::path& path, const std::vector<Manifest>& manifests);
 
 }  // namespace mxfp4

@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "formats/blob/blob_reader.hpp"
+#include "formats/blob/restored_slots.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/describe_published.hpp"
 #include "lib/load/style_rows.hpp"
+#include "lib/plan/plan.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -113,7 +116,7 @@ class LayerDescriber {
   BlobLayer describe() {
     for (NamedTensor& tensor : published_tensors(stated_.prefix, *stated_.published)) {
       if (tensor.file.empty()) tensor.file = shard_of_layer();
-      in_context(tensor.name, [&] { add(std::move(tensor)); });
+      in_context(std::string(tensor.name), [&] { add(std::move(tensor)); });
     }
     return std::move(layer_);
   }
@@ -232,10 +235,37 @@ void require_all_ranks(const fs::path& path, const std::vector<Manifest>& manife
 
 }  // namespace
 
+Manifest as_loaded(const Manifest& rank) {
+  Manifest loaded = rank;
+  loaded.style = style_name(Style::kLoaded);
+  loaded.rank = {};
+  loaded.rank.end = rank.rank.end - rank.rank.begin;
+  for (ManifestLayer& layer : loaded.layers) {
+    const RestorePlan plan = plan_restore(rank, layer);
+    LoadedSpec cropped = layer.loaded;
+    cropped.dims.hidden_size = layer.hidden_size;
+    cropped.dims.intermediate_size = loaded.rank.end;
+    PublishedLayer form;
+    form.intermediate_size = loaded.rank.end;
+    for (const PlannedTensor& tensor :
+         arrange_tensors(layer.prefix, loaded_outputs(cropped), cropped.dims.num_experts)) {
+      std::string name = tensor.name.substr(layer.prefix.size() + 1);
+      if (plan.slot(*slot_from_name(name)) == nullptr) continue;
+      form.tensors.push_back({std::move(name), tensor.spec});
+    }
+    form.runs = {{layer_file_name(layer.index, false), std::ssize(form.tensors)}};
+    layer.experts.emplace(static_cast<size_t>(cropped.dims.num_experts));
+    std::iota(layer.experts->begin(), layer.experts->end(), 0);
+    layer.published = std::move(form);
+  }
+  return loaded;
+}
+
 BlobTensors describe_blob_tensors(const fs::path& path, const std::vector<Manifest>& manifests) {
   require_all_ranks(path, manifests);
   require_published(path, manifests);
   const Manifest& first = manifests.front();
+  const std::string stated_in = (find_blobs(path).front() / kManifestName).string();
   BlobTensors out;
   out.model.loader = first.loader;
   out.model.order = first.order;
@@ -244,12 +274,15 @@ BlobTensors describe_blob_tensors(const fs::path& path, const std::vector<Manife
   out.model.scale_fill = first.scale_fill;
   out.model.bias_dtype = first.bias_dtype;
   for (size_t i = 0; i < first.layers.size(); ++i) {
-    const LayerDims dims = whole_dims(first.layers[i]);
-    BlobLayer layer = LayerDescriber(out, first, i, dims).describe();
-    in_context(fmt::format("{}: layer {}", path.string(), first.layers[i].index),
-               [&] { layer.holders = find_holders(manifests, i, dims); });
-    out.layers.push_back(std::move(layer));
+    in_file(stated_in, [&] {
+      const LayerDims dims = whole_dims(first.layers[i]);
+      BlobLayer layer = LayerDescriber(out, first, i, dims).describe();
+      in_context(fmt::format("layer {}", first.layers[i].index),
+                 [&] { layer.holders = find_holders(manifests, i, dims); });
+      out.layers.push_back(std::move(layer));
+    });
   }
+  for (const Manifest& manifest : manifests) out.slices.push_back(manifest.rank);
   std::ranges::sort(out.lost);
   const auto again = std::unique(out.lost.begin(), out.lost.end());
   out.lost.erase(again, out.lost.end());

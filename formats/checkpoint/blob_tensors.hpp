@@ -38,9 +38,14 @@ struct BlobTensors {
   std::vector<SourceTensor> tensors;
   std::vector<BlobPlace> places;  // by tensor
   std::vector<BlobLayer> layers;  // as in the manifests
+  std::vector<RankSlice> slices;  // of the layers, by rank
   ModelLayers model;              // the model's loader, family and order; `layers` stays empty
   std::vector<std::string> lost;  // biases whose checkpoint had more digits
 };
+
+// The manifest of a rank as if its slice without padding, in the loaded layout, were the whole
+// checkpoint: layer-NNNNN.safetensors with the slots that its layout gives back.
+[[nodiscard]] Manifest as_loaded(const Manifest& rank);
 
 // `manifests`: of all ranks of `path`. Throws Error::input unless they are whole and agree.
 [[nodiscard]] BlobTensors describe_blob_tensors(const std::filesystem::path& path,

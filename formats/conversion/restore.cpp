@@ -4,193 +4,200 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "formats/blob/blob_check.hpp"
-#include "formats/blob/blob_reader.hpp"
 #include "formats/blob/layer_mark.hpp"
 #include "formats/blob/layout_facts.hpp"
-#include "formats/blob/restored_slots.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/conversion/memory_budget.hpp"
+#include "formats/decision/opened_checkpoint.hpp"
 #include "formats/os/atomic_file.hpp"
+#include "formats/os/directory.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/buffer.hpp"
 #include "lib/exec/job_pipeline.hpp"
-#include "lib/layouts/run_output.hpp"
-#include "lib/load/slice.hpp"
-#include "lib/plan/frames.hpp"
-#include "lib/plan/plan.hpp"
+#include "lib/plan/cut.hpp"
 
 namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
+using Metadata = std::map<std::string, std::string>;
 
-// One slot of a layer that is restored, without its padding.
-struct Restored {
-  const RestoredSlot* slot = nullptr;  // in PackedLayer::plan
-  Assembly crop;
-  SafetensorsTensor target;
+// A shard, and its tensors' indices in the source.
+struct RestoredShard {
+  std::string name;
+  std::vector<size_t> tensors;
 };
 
-struct PackedLayer {
-  RestorePlan plan;
-  std::vector<Restored> restored;  // in the order of the unpacked file
-};
-
-PackedLayer describe(const Manifest& manifest, const ManifestLayer& layer,
-                     const SafetensorsHeader& header) {
-  PackedLayer packed;
-  packed.plan = plan_restore(manifest, layer);
-  check_packed_tensors(packed.plan, header);
-  LoadedSpec cropped = layer.loaded;
-  cropped.dims.hidden_size = layer.hidden_size;
-  cropped.dims.intermediate_size = manifest.rank.end - manifest.rank.begin;
-  for (const PlannedTensor& target :
-       arrange_tensors(layer.prefix, loaded_outputs(cropped), cropped.dims.num_experts)) {
-    const Slot slot = *slot_from_name(target.name.substr(layer.prefix.size() + 1));
-    Restored restored;
-    restored.slot = packed.plan.slot(slot);
-    if (restored.slot == nullptr) continue;
-    restored.crop = make_crop(layer.loaded, slot, manifest.order, cropped.dims.hidden_size,
-                              cropped.dims.intermediate_size);
-    restored.target.name = target.name;
-    restored.target.spec = target.spec;
-    packed.restored.push_back(std::move(restored));
-  }
-  return packed;
+// A tensor of a checkpoint that was not made of safetensors files has a file without that ending.
+std::string shard_name(const std::string& file) {
+  constexpr std::string_view kEnd = ".safetensors";
+  return file.ends_with(kEnd) ? file : fmt::format("{}{}", file, kEnd);
 }
 
-// One job: some granules of one slot.
+// The shards that the checkpoint has, in the order of their first tensors.
+std::vector<RestoredShard> shards_of(const Source& source) {
+  std::vector<RestoredShard> shards;
+  std::map<std::string, size_t> by_name;
+  const std::vector<SourceTensor>& tensors = source.tensors();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto [found, added] = by_name.try_emplace(tensors[i].file, shards.size());
+    if (added) shards.push_back({shard_name(tensors[i].file), {}});
+    shards[found->second].tensors.push_back(i);
+  }
+  return shards;
+}
+
+std::string shard_header(const Source& source, const RestoredShard& shard,
+                         const Metadata& metadata) {
+  std::vector<SafetensorsTensor> tensors;
+  for (const size_t index : shard.tensors) {
+    append_tensor(tensors, source.tensors()[index].name, source.tensors()[index].spec);
+  }
+  return make_safetensors_header(tensors, metadata, kSafetensorsAlignment);
+}
+
+// Some bytes of a tensor.
+struct RestoredPart {
+  size_t tensor = 0;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+// Parts that lie one behind another in a shard, written by one thread.
 struct RestoreJob {
-  size_t restored = 0;  // index into PackedLayer::restored
-  UnitRange granules;
+  std::vector<RestoredPart> parts;
+  int64_t begin = 0;  // in the file
+  int64_t bytes = 0;
 };
 
-// Buffers of a job in flight.
 struct RestoreBuffers {
-  SlotFrames frames;
-  RestoreScratch scratch;
-  Buffer loaded;
-  Buffer out;
-  MutableBytes result;
-  ChecksumPart sum;    // of `result`, if the file is read back
-  int64_t offset = 0;  // of `result` in the file
+  Buffer piece;      // at most kJobBytes
+  ChecksumPart sum;  // of the job's bytes, if the file is read back
 };
 
-std::vector<RestoreJob> cut_jobs(const PackedLayer& packed, int64_t num_experts) {
+// Jobs of at least kJobBytes each, the last one aside. The tensors of an expert share a job, and a
+// part of a stacked tensor is whole experts: so a matrix is restored once.
+std::vector<RestoreJob> cut_jobs(const BlobSource& blob, const RestoredShard& shard,
+                                 int64_t begin) {
   std::vector<RestoreJob> jobs;
-  for (size_t i = 0; i < packed.restored.size(); ++i) {
-    const Output& output = *packed.restored[i].slot->output;
-    const int64_t bytes = output.program.out_bytes();
-    for (const UnitRange& range : cut_units(granule_count(output, num_experts), bytes,
-                                            granules_per_frame(bytes), kJobBytes)) {
-      jobs.push_back({i, range});
+  int64_t last = -1;  // expert
+  for (const size_t index : shard.tensors) {
+    const ExpertShare& share = blob.shares[index];
+    const int64_t bytes = blob.source->tensors()[index].spec.bytes();
+    const int64_t step = share.expert >= 0 || share.bytes == 0
+                             ? bytes
+                             : std::max<int64_t>(1, kJobBytes / share.bytes) * share.bytes;
+    for (int64_t at = 0; at < bytes; at += step) {
+      const bool full = jobs.empty() || jobs.back().bytes >= kJobBytes;
+      if (full && (jobs.empty() || share.expert < 0 || share.expert != last)) {
+        jobs.push_back({.parts = {}, .begin = begin});
+      }
+      last = share.expert;
+      const int64_t size = std::min(step, bytes - at);
+      jobs.back().parts.push_back({index, at, size});
+      jobs.back().bytes += size;
+      begin += size;
     }
   }
   return jobs;
 }
 
-RunMemory memory_of(const PackedLayer& packed, bool compressed) {
-  RunMemory memory{.job_bytes = 1, .outputs = {}, .direction = Direction::kInverse};
-  for (const Restored& restored : packed.restored) {
-    const auto frames = static_cast<int64_t>(compressed ? 1 + restored.slot->others.size() : 0);
-    const int64_t job_bytes =
-        3 * restored.slot->output->program.out_bytes() + kJobBytes + frames * kFrameBytes;
-    memory.job_bytes = std::max(memory.job_bytes, job_bytes);
-    memory.outputs.push_back(restored.slot->output);
+RunMemory memory_of(const BlobSource& blob) {
+  RunMemory memory{.job_bytes = kJobBytes + blob.source->read_bytes(),
+                   .outputs = {},
+                   .direction = Direction::kInverse};
+  for (const RestorePlan& plan : blob.plans) {
+    for (const RestoredSlot& slot : plan.slots) memory.outputs.push_back(slot.output);
   }
   return memory;
 }
 
-void restore(const LayerReader& reader, const Restored& restored, const RestoreJob& job,
-             RestoreBuffers& buffers) {
-  const int64_t experts = restored.slot->output->experts_per_granule;
-  const int64_t loaded_bytes = experts * restored.crop.stored.bytes();
-  const int64_t out_bytes = experts * restored.crop.loaded.bytes();
-  buffers.result = buffers.out.get(job.granules.count * out_bytes);
-  for (int64_t g = 0; g < job.granules.count; ++g) {
-    const MutableBytes loaded = buffers.loaded.get(loaded_bytes);
-    restore_granule(reader, *restored.slot, job.granules.first + g, buffers.frames, buffers.scratch,
-                    loaded);
-    for (int64_t e = 0; e < experts; ++e) {
-      restored.crop.forward(
-          loaded.subspan(static_cast<size_t>(e * restored.crop.stored.bytes()),
-                         static_cast<size_t>(restored.crop.stored.bytes())),
-          buffers.result.subspan(
-              static_cast<size_t>(g * out_bytes + e * restored.crop.loaded.bytes()),
-              static_cast<size_t>(restored.crop.loaded.bytes())));
+void write_job(Source& source, const RestoreJob& job, AtomicFile& file, RestoreBuffers& buffers,
+               ReadBack read_back) {
+  if (read_back == ReadBack::kYes) buffers.sum.begin(job.begin);
+  int64_t offset = job.begin;
+  for (const RestoredPart& part : job.parts) {
+    for (int64_t at = 0; at < part.bytes; at += kJobBytes) {
+      const MutableBytes piece = buffers.piece.get(std::min(kJobBytes, part.bytes - at));
+      source.read(part.tensor, part.offset + at, piece);
+      if (read_back == ReadBack::kYes) buffers.sum.update(piece);
+      const ConstBytes written = piece;
+      file.write_at(offset, {&written, 1});
+      offset += std::ssize(piece);
     }
   }
 }
 
-std::string unpacked_header(const Manifest& manifest, const ManifestLayer& layer,
-                            const PackedLayer& packed) {
-  std::vector<SafetensorsTensor> tensors;
-  for (const Restored& restored : packed.restored) {
-    append_tensor(tensors, restored.target.name, restored.target.spec);
-  }
-  std::map<std::string, std::string> metadata = loaded_metadata(manifest, layer);
-  metadata[kUnpackedMark] = manifest.layout;  // by which --force recognises the file
-  return make_safetensors_header(tensors, metadata, kSafetensorsAlignment);
-}
-
-// Restores one layer; returns the bytes written.
-int64_t restore_layer(const fs::path& blob, const Directory& directory, const Manifest& manifest,
-                      const ManifestLayer& layer, const RunLimits& limits, const RunHooks& hooks,
-                      ReadBack read_back, std::set<std::string>& lost) {
-  const LayerReader reader(blob / layer.file);
-  const PackedLayer packed = in_file((blob / layer.file).string(), [&] {
-    require_layer_file(reader, manifest, layer);
-    return describe(manifest, layer, reader.header());
-  });
-  // All layers of a rank lose the same, so a set holds each loss once.
-  for (const SlotLoss& loss : packed.plan.lost) {
-    lost.insert(fmt::format("{}: {}", blob.string(), loss.what));
-  }
-  const RunMemory memory = memory_of(packed, reader.compressed());
-  require_memory(limits, memory);
-  AtomicFile file(directory, layer_file_name(layer.index, false));
-  const std::string header = unpacked_header(manifest, layer, packed);
-  file.append(std::as_bytes(std::span(header)));
+int64_t write_shard(const BlobSource& blob, const RestoredShard& shard, const Metadata& metadata,
+                    const Directory& directory, const PipelineLimits& limits, const RunHooks& hooks,
+                    ReadBack read_back) {
+  AtomicFile file(directory, shard.name);
   Checksum sum;
+  const std::string header = shard_header(*blob.source, shard, metadata);
+  file.append(std::as_bytes(std::span(header)));
   if (read_back == ReadBack::kYes) sum.update(std::as_bytes(std::span(header)));
-  const std::vector<RestoreJob> jobs = cut_jobs(packed, layer.loaded.dims.num_experts);
-  int64_t end = file.size();
+  const std::vector<RestoreJob> jobs = cut_jobs(blob, shard, file.size());
   run_jobs<RestoreJob, RestoreBuffers>(
-      jobs, jobs_in_flight(limits, memory),
+      jobs, limits,
       {.read = [&](const RestoreJob&, RestoreBuffers&) { hooks.check_stop(); },
        .work =
            [&](const RestoreJob& job, RestoreBuffers& buffers) {
-             in_file((blob / layer.file).string(),
-                     [&] { restore(reader, packed.restored[job.restored], job, buffers); });
-           },
-       .place =
-           [&](const RestoreJob&, RestoreBuffers& buffers) {
-             buffers.offset = std::exchange(end, end + static_cast<int64_t>(buffers.result.size()));
-           },
-       .store =
-           [&](const RestoreJob&, RestoreBuffers& buffers) {
-             const ConstBytes result = buffers.result;
-             if (read_back == ReadBack::kYes) {
-               buffers.sum.begin(buffers.offset);
-               buffers.sum.update(result);
-             }
-             file.write_at(buffers.offset, {&result, 1});
+             write_job(*blob.source, job, file, buffers, read_back);
            },
        .finish =
-           [&](const RestoreJob&, RestoreBuffers& buffers) {
+           [&](const RestoreJob& job, RestoreBuffers& buffers) {
              if (read_back == ReadBack::kYes) sum.append(buffers.sum);
-             hooks.progress(static_cast<int64_t>(buffers.result.size()));
+             hooks.progress(job.bytes);
            }});
   commit_summed(file, sum.hex(), read_back, [&] { hooks.writes(file); });
   return file.size();
 }
 
+std::string index_text(const Source& source, const std::vector<RestoredShard>& shards) {
+  nlohmann::json map = nlohmann::json::object();  // sorted by name, as the hub's are
+  for (const RestoredShard& shard : shards) {
+    for (const size_t index : shard.tensors) map[source.tensors()[index].name] = shard.name;
+  }
+  auto json = nlohmann::ordered_json::object();
+  json["metadata"] = {{"total_size", published_bytes(source)}};
+  json["weight_map"] = map;
+  return json.dump(2) + "\n";
+}
+
+// Writes all shards; `metadata_of` gives the __metadata__ of one.
+template <class MetadataOf>
+RestoreResult write_shards(const BlobSource& blob, const std::vector<RestoredShard>& shards,
+                           const Directory& directory, const RunLimits& limits,
+                           const RunHooks& hooks, ReadBack read_back,
+                           const MetadataOf& metadata_of) {
+  RestoreResult result;
+  result.lost.insert(blob.lost.begin(), blob.lost.end());
+  const RunMemory memory = memory_of(blob);
+  require_memory(limits, memory);
+  const PipelineLimits in_flight = jobs_in_flight(limits, memory);
+  for (const RestoredShard& shard : shards) {
+    result.bytes +=
+        write_shard(blob, shard, metadata_of(shard), directory, in_flight, hooks, read_back);
+    ++result.files;
+  }
+  blob.source->check_unchanged();
+  return result;
+}
+
 }  // namespace
+
+int64_t published_bytes(const Source& source) {
+  int64_t total = 0;
+  for (const SourceTensor& tensor : source.tensors()) total += tensor.spec.bytes();
+  return total;
+}
 
 void require_restorable(const fs::path& blob, const Manifest& manifest) {
   if (manifest.layers.empty() || layout_of(manifest) == nullptr) return;
@@ -217,12 +224,35 @@ RestoreResult restore_blob(const fs::path& blob, const Manifest& manifest,
                            const Directory& directory, const RunLimits& limits,
                            const RunHooks& hooks, ReadBack read_back) {
   require_restorable(blob, manifest);
-  RestoreResult result;
-  for (const ManifestLayer& layer : manifest.layers) {
-    result.bytes +=
-        restore_layer(blob, directory, manifest, layer, limits, hooks, read_back, result.lost);
-    ++result.files;
-  }
+  const BlobSource source = open_loaded_source(blob, manifest);
+  const std::vector<RestoredShard> shards = shards_of(*source.source);
+  auto layer = manifest.layers.begin();  // each has a shard
+  return write_shards(source, shards, directory, limits, hooks, read_back,
+                      [&](const RestoredShard&) {
+                        Metadata metadata = loaded_metadata(manifest, *layer++);
+                        metadata[kUnpackedMark] = manifest.layout;  // --force recognises the file
+                        return metadata;
+                      });
+}
+
+RestoreResult write_as_published(const BlobSource& blob, const std::string& mark,
+                                 const Directory& directory, const RunLimits& limits,
+                                 const RunHooks& hooks, ReadBack read_back) {
+  const Source& source = *blob.source;
+  const std::vector<RestoredShard> shards = shards_of(source);
+  const std::optional<std::string> config = source.config_json();
+  Metadata metadata = source.attributes();
+  metadata["format"] = "pt";
+  metadata[kUnpackedMark] = mark;
+  metadata[kPublishedConfig] =
+      config ? fmt::format("{} {}", config->size(), checksum_of(*config)) : kNoConfig;
+  RestoreResult result = write_shards(blob, shards, directory, limits, hooks, read_back,
+                                      [&](const RestoredShard&) { return metadata; });
+  const auto write = [&](std::string_view name, const std::string& text) {
+    write_summed(directory, std::string(name), text, read_back, hooks.writes);
+  };
+  write(kIndexName, index_text(source, shards));
+  if (config) write(kConfigName, *config);
   return result;
 }
 

@@ -1,4 +1,5 @@
-// The inverse of a conversion: restores the loaded layout that was packed, without its padding.
+// The inverse of a conversion: writes the loaded layout that was packed, without its padding, or
+// the experts as the checkpoint has them: its names, types, shapes and shards.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
+#include "formats/checkpoint/blob_source.hpp"
 #include "formats/checksum/read_back.hpp"
 #include "formats/conversion/run_limits.hpp"
 #include "formats/os/directory.hpp"
@@ -23,6 +25,9 @@ struct RestoreResult {
 // Data bytes that restoring these blobs writes at most.
 [[nodiscard]] int64_t restored_bytes(const std::vector<Manifest>& manifests);
 
+// Data bytes that write_as_published() writes.
+[[nodiscard]] int64_t published_bytes(const Source& source);
+
 // Throws Error::unsupported for a layout that keeps other numbers than the checkpoint's.
 void require_restorable(const std::filesystem::path& blob, const Manifest& manifest);
 
@@ -33,5 +38,13 @@ void require_restorable(const std::filesystem::path& blob, const Manifest& manif
                                          const Manifest& manifest, const Directory& directory,
                                          const RunLimits& limits, const RunHooks& hooks,
                                          ReadBack read_back = ReadBack::kNo);
+
+// Writes every tensor of a blob as its checkpoint into `directory`: the shards, their index, and
+// config.json if the checkpoint had one. Tensors of a checkpoint that was not made of safetensors
+// files get one shard a layer. `mark` is what --force recognises the shards by. Throws Error::usage
+// if one job exceeds the budget of --memory, Error::input for a damaged blob, and Error::output.
+[[nodiscard]] RestoreResult write_as_published(const BlobSource& blob, const std::string& mark,
+                                               const Directory& directory, const RunLimits& limits,
+                                               const RunHooks& hooks, ReadBack read_back);
 
 }  // namespace mxfp4

@@ -239,22 +239,4 @@ Assembly make_assembly(const ModelLayers& model, const ExpertLayer& layer, Slot 
   return checked(std::move(out));
 }
 
-Assembly make_crop(const LoadedSpec& padded, Slot slot, W13Order order, int64_t hidden_size,
-                   int64_t intermediate_size) {
-  LoadedSpec cropped = padded;
-  cropped.dims.hidden_size = hidden_size;
-  cropped.dims.intermediate_size = intermediate_size;
-  Assembly out;
-  out.from = out.to = padded.tensor(slot).dtype;
-  out.stored = padded.expert(slot);
-  out.loaded = cropped.expert(slot);
-  if (is_input_scale(slot)) {
-    out.rects = {{0, 0, 1, out.stored.row_bytes, 0}};
-  } else {
-    out.rects = rectangles(slot, order, 0, intermediate_size, padded.dims.intermediate_size,
-                           intermediate_size, hidden_size, dtype_bytes(out.from));
-  }
-  return checked(std::move(out));
-}
-
 }  // namespace mxfp4

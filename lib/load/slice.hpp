@@ -121,10 +121,4 @@ struct SliceOptions {
 [[nodiscard]] Assembly make_assembly(const ModelLayers& model, const ExpertLayer& layer, Slot slot,
                                      const RankSlice& slice);
 
-// The inverse of padding: crops the loaded tensors of a rank to its slice. `stored` is the padded
-// matrix, `loaded` the cropped one. Throws Error::internal when the cropped sizes are the larger
-// ones.
-[[nodiscard]] Assembly make_crop(const LoadedSpec& padded, Slot slot, W13Order order,
-                                 int64_t hidden_size, int64_t intermediate_size);
-
 }  // namespace mxfp4

@@ -216,24 +216,6 @@ TEST(Assembly, BiasesWidenExactly) {
   EXPECT_EQ(words[96], 0x3FC00000U);
 }
 
-TEST(Assembly, CropUndoesPadding) {
-  for (const W13Order order : {W13Order::kInterleaved, W13Order::kHalves}) {
-    Fixture f(order);
-    f.slice.padded = {1, 128, 96};
-    for (const Slot slot : kAllSlots) {
-      const bool floats = !LoadedSpec{}.has(slot);
-      const bool scalar = slot == Slot::kW13InputScale || slot == Slot::kW2InputScale;
-      if (floats) {
-        f.layer.slots[static_cast<size_t>(slot)].dtype = scalar ? DType::kF32 : DType::kBF16;
-      }
-      const Assembly pad = make_assembly(f.model, f.layer, slot, f.slice);
-      const Assembly crop = make_crop({f.slice.padded, DType::kBF16, true}, slot, order, 64, 64);
-      const auto in = ramp(pad.stored.bytes());
-      EXPECT_EQ(run(crop, run(pad, in)), in) << slot_name(slot);
-    }
-  }
-}
-
 TEST(Assembly, OfAnotherLayersSliceIsRefused) {
   for (const W13Order order : {W13Order::kInterleaved, W13Order::kHalves}) {
     for (const Slot slot : {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale}) {
@@ -247,9 +229,6 @@ TEST(Assembly, OfAnotherLayersSliceIsRefused) {
       for (const Fixture& f : {past_the_end, too_long, too_wide}) {
         EXPECT_THROW((void)make_assembly(f.model, f.layer, slot, f.slice), Error);
       }
-      const LoadedSpec padded{{1, 64, 64}, std::nullopt, false};
-      EXPECT_THROW((void)make_crop(padded, slot, order, 96, 64), Error);
-      EXPECT_THROW((void)make_crop(padded, slot, order, 64, 96), Error);
     }
   }
 }
