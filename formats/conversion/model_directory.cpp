@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "formats/config/packed_config.hpp"
+#include "formats/decision/blob_revision.hpp"
 #include "formats/os/directory.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"
@@ -82,6 +85,33 @@ RestPlan plan_model_directory(const OpenedCheckpoint& checkpoint,
                                    checkpoint.layers_left_out == 1 ? "" : "s"));
   }
   return rest;
+}
+
+std::vector<std::string> compare_rest(const std::shared_ptr<Source>& source,
+                                      CheckpointOptions options, const fs::path& model_directory,
+                                      const Manifest& manifest, const RunHooks& hooks) {
+  std::vector<std::string> findings;
+  if (manifest.rest.empty()) return findings;  // made without --include-rest
+  options.family = manifest.target.family;
+  const OpenedCheckpoint input = open_checkpoint(source, options, rules_of_blob(manifest));
+  std::vector<std::string> ignored;  // convert has warned
+  const RestPlan plan = plan_model_directory(input, ignored);
+  const auto add = [&](const ManifestFile& file, std::string_view what) {
+    findings.push_back(fmt::format("{}: {}", (model_directory / file.name).string(), what));
+  };
+  std::map<std::string, ManifestFile> made;
+  for (ManifestFile& file : sum_rest(*source, plan, hooks.check_stop)) made[file.name] = file;
+  for (const ManifestFile& file : manifest.rest) {
+    const auto found = made.extract(file.name);
+    if (found.empty()) {
+      add(file, "the input has no such file or tensors for it");
+    } else if (found.mapped().xxh3_128 != file.xxh3_128) {
+      add(file, "is not what convert makes of the input");
+    }
+  }
+  for (const auto& [name, file] : made) add(file, "missing, the input has it");
+  source->check_unchanged();
+  return findings;
 }
 
 }  // namespace mxfp4

@@ -1,10 +1,14 @@
-// What convert --include-rest takes from a checkpoint into the model directory around a blob.
+// What convert --include-rest takes from a checkpoint into the model directory around a blob, and
+// whether such a directory fits a checkpoint.
 #pragma once
 
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "formats/conversion/rest_writer.hpp"
+#include "formats/conversion/run_limits.hpp"
 #include "formats/decision/opened_checkpoint.hpp"
 
 namespace mxfp4 {
@@ -13,5 +17,14 @@ namespace mxfp4 {
 // refuse. Adds to `warnings` what is left out. Throws Error::input, as find_side_files does.
 [[nodiscard]] RestPlan plan_model_directory(const OpenedCheckpoint& checkpoint,
                                             std::vector<std::string>& warnings);
+
+// Compares the files that `manifest` says are in `model_directory` with those that convert makes of
+// `source`, which was opened for options.path, by their checksums. Returns the differences in
+// words. Throws Error::input if the input itself is damaged.
+[[nodiscard]] std::vector<std::string> compare_rest(const std::shared_ptr<Source>& source,
+                                                    CheckpointOptions options,
+                                                    const std::filesystem::path& model_directory,
+                                                    const Manifest& manifest,
+                                                    const RunHooks& hooks);
 
 }  // namespace mxfp4

@@ -6,6 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <system_error>
 
 #include "formats/blob/blob_reader.hpp"
@@ -16,6 +17,7 @@
 #include "formats/source/natural_order.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/exec/buffer.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -135,8 +137,7 @@ class SummedFile {
   Checksum sum_;
 };
 
-}  // namespace
-
+// Calls `each_piece` with the tensor's bytes, in order and in bounded memory. Throws Error::input.
 void read_tensor(Source& source, size_t index, Buffer& buffer,
                  const std::function<void(ConstBytes)>& each_piece) {
   const TensorSpec& spec = source.tensors()[index].spec;
@@ -161,12 +162,12 @@ void read_tensor(Source& source, size_t index, Buffer& buffer,
   }
 }
 
+// The bytes of a small file, as they are written. Throws Error::input, also if the file is not the
+// one that was planned.
 std::string read_side(const SideFile& plan) {
   if (plan.from.empty()) return plan.text;
   return in_file(plan.from.string(), [&] { return read_same_file(plan.seen); });
 }
-
-namespace {
 
 ManifestFile write_tensors(Source& source, const RestFile& plan, const Directory& directory,
                            Buffer& buffer, const RestHooks& hooks) {
@@ -259,6 +260,26 @@ std::vector<SideFile> find_side_files(const fs::path& checkpoint,
   if (error) throw Error::input(error.message()).in_file(checkpoint.string());
   std::ranges::sort(files, {}, &SideFile::name);
   return files;
+}
+
+std::vector<ManifestFile> sum_rest(Source& source, const RestPlan& plan,
+                                   const std::function<void()>& between) {
+  std::vector<ManifestFile> entries = plan.planned();
+  Buffer buffer;
+  auto entry = entries.begin();
+  for (const RestFile& file : plan.files) {
+    Checksum sum;
+    sum.update(std::as_bytes(std::span(file.header)));
+    for (const size_t index : file.tensors) {
+      read_tensor(source, index, buffer, [&](ConstBytes piece) {
+        between();
+        sum.update(piece);
+      });
+    }
+    (entry++)->xxh3_128 = sum.hex();
+  }
+  for (const SideFile& file : plan.side) (entry++)->xxh3_128 = checksum_of(read_side(file));
+  return entries;
 }
 
 std::vector<ManifestFile> write_rest(Source& source, const RestPlan& plan,

@@ -15,7 +15,6 @@
 #include "formats/os/directory.hpp"
 #include "formats/os/file.hpp"
 #include "formats/source/source.hpp"
-#include "lib/exec/buffer.hpp"
 
 namespace mxfp4 {
 
@@ -67,13 +66,10 @@ struct RestPlan {
 [[nodiscard]] std::vector<SideFile> find_side_files(const std::filesystem::path& checkpoint,
                                                     std::vector<std::string>& warnings);
 
-// Calls `each_piece` with the tensor's bytes, in order and in bounded memory. Throws Error::input.
-void read_tensor(Source& source, size_t index, Buffer& buffer,
-                 const std::function<void(ConstBytes)>& each_piece);
-
-// The bytes of a small file, as they are written. Throws Error::input, also if the file is not the
-// one that was planned.
-[[nodiscard]] std::string read_side(const SideFile& plan);
+// The entries of the files that write_rest() would write. Calls `between` every few MB. Throws
+// Error::input, also if a file is not the one that was planned.
+[[nodiscard]] std::vector<ManifestFile> sum_rest(Source& source, const RestPlan& plan,
+                                                 const std::function<void()>& between);
 
 struct RestHooks {
   // So many more bytes were written. May throw to stop.

@@ -128,15 +128,13 @@ differs() {
 }
 cp -rL input changed
 printf 'tokenS\n' >changed/tokenizer.json
-differs 'out/tokenizer.json: byte 5 is not what convert makes of the input$'
-printf 'tokens\nmore\n' >changed/tokenizer.json
-differs 'out/tokenizer.json: byte 7 is not what convert makes of the input$'
+differs 'out/tokenizer.json: is not what convert makes of the input$'
 rm changed/generation_config.json
 differs 'out/generation_config.json: the input has no such file'
 printf 'new\n' >changed/added.txt
 differs 'out/added.txt: missing, the input has it$'
 sed -i '0,/{/s//{ "added": 1,/' changed/config.json
-differs 'out/config.json: byte [0-9]* is not what convert makes of the input$'
+differs 'out/config.json: is not what convert makes of the input$'
 # change.py BYTE: flips a bit of that byte of a tensor, and prints its name.
 cat >change.py <<'END'
 import glob, json, struct, sys
@@ -154,7 +152,7 @@ print(*done)
 END
 name=$(python3 change.py 3)
 [ -n "$name" ] || fail 'no tensor besides the experts'
-differs "out/rest-00001.safetensors: $name: byte 3 is not the input's\$"
+differs 'out/rest-00001.safetensors: is not what convert makes of the input$'
 expect_exit 0 "$BIN" verify ranks --against input
 
 # A side file may be called like a layer. The last one is larger than files may be, which stops the run
