@@ -299,7 +299,7 @@ void declare_list(CLI::App& app, CommandLine& line) {
   command->add_option("WHAT", line.list.what, alternatives(list_tables()))
       ->required()
       ->check(one_of("list", list_tables()));
-  command->add_option("NAME", line.list.name, "Only this row; of layouts, a family too");
+  command->add_option("NAME", line.list.name, "Only this row, in full; of layouts, a family too");
   add_engine_flag(*command, line.list.engine, "What is shown");
   command
       ->add_option("--revision", line.list.revision,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "apps/commands.hpp"
@@ -102,9 +103,11 @@ bool takes_release(NameFilter& filter, const Release& release) {
   return filter.takes({release.name, meant ? filter.name() : release.version});
 }
 
-// The table as text: one block for each revision, newest first, one engine behind the other.
+// The table as text, newest first, one engine behind the other: a line for each revision, or with a
+// name a block.
 std::string revisions_text(const Console& console, const ListOptions& options, NameFilter& filter) {
   std::string out;
+  std::vector<std::vector<std::string>> lines{{"revision", "date", "commit"}};
   for (const Engine engine : engines_asked(options)) {
     const auto& releases = releases_of(engine);
     for (auto at = releases.rbegin(); at != releases.rend(); ++at) {
@@ -112,6 +115,7 @@ std::string revisions_text(const Console& console, const ListOptions& options, N
       if (!takes_release(filter, release)) continue;
       const std::string name = fmt::format(
           "{}{}", release.name, release.name == default_revision().name ? " (default)" : "");
+      lines.push_back({name, std::string(release.date), std::string(release.commit)});
       out += fmt::format("{}{}  {}\n", out.empty() ? "" : "\n", console.bold(name), release.date);
       if (!release.commit.empty()) {
         append_wrapped(out, fmt::format("  {:<10}", engine_title(engine)), 12, release.commit);
@@ -122,7 +126,7 @@ std::string revisions_text(const Console& console, const ListOptions& options, N
                      release.executed.empty() ? "nothing yet" : release.executed);
     }
   }
-  return out;
+  return filter.name().empty() ? console.table(lines) : out;
 }
 
 std::vector<const Layout*> layouts_named(NameFilter& filter) {
@@ -142,7 +146,20 @@ std::string uses_text(const Layout& layout) {
   return text;
 }
 
-// The table as text: one block for each layout.
+// The table as text: a line for each layout, with the backends that take it.
+std::string layout_lines(const Console& console, const std::vector<const Layout*>& layouts) {
+  std::vector<std::vector<std::string>> lines{{"layout", "backends"}};
+  for (const Layout* layout : layouts) {
+    std::set<std::string_view> backends;
+    for (const LayoutUse& use : layout_uses(*layout)) {
+      for (const Backend backend : use.backends) backends.insert(backend_name(backend));
+    }
+    lines.push_back({std::string(layout->id), fmt::format("{}", fmt::join(backends, ", "))});
+  }
+  return console.table(lines);
+}
+
+// One block for each layout.
 std::string layouts_text(const Console& console, const std::vector<const Layout*>& layouts) {
   std::string out;
   const auto field = [&](std::string_view name, std::string_view text) {
@@ -260,7 +277,9 @@ const ListTable kTables[] = {
      [](const ListQuestion& q) { return knobs_json(q.names); }},
     {"layouts", "layout", false,
      [](const Console& console, const ListQuestion& q) {
-       return layouts_text(console, layouts_named(q.names));
+       const auto layouts = layouts_named(q.names);
+       return q.names.name().empty() ? layout_lines(console, layouts)
+                                     : layouts_text(console, layouts);
      },
      [](const ListQuestion& q) { return layouts_json(layouts_named(q.names)); }},
     {"libraries", "library", true,

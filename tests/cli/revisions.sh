@@ -4,7 +4,7 @@ model=$TESTDATA/ingest/dsv4
 
 expect_exit 0 "$BIN" list revisions
 grep -q "^$old" stdout || fail "$old is not listed"
-[ "$(grep '^vllm-.* (default)' stdout)" = "$(head -n 1 stdout)" ] || fail 'the newest is not the default'
+[ "$(grep -n '^vllm-.* (default)' stdout | cut -d: -f1)" = 2 ] || fail 'the newest is not the default'
 grep -q "^$new" stdout || fail "$new is not listed"
 
 expect_exit 0 "$BIN" explain "$model" --arch gfx950 --env VLLM_ROCM_USE_AITER=1 --revision $old --against $new
