@@ -264,6 +264,7 @@ int run(int argc, char** argv) {
       failure.console().result(mxfp4::version_text(/*verbose=*/true));
       return mxfp4::kOk;
     }
+    if (words.empty()) words.emplace_back("--help");
     words = mxfp4::with_help_flag(app, std::move(words));
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
     mxfp4::apply_defaults(mxfp4::read_defaults(environment_variable), line);

@@ -180,10 +180,6 @@ std::string likely_meaning(const CLI::App& command, const CLI::Error& error,
 Complaint complaint_of(const CLI::App& app, const CLI::Error& error,
                        const std::vector<std::string>& words) {
   const std::vector<std::string> commands = command_names(app);
-  if (words.empty()) {
-    return {fmt::format("no command: one of {}", fmt::join(commands, ", ")),
-            "mxfp4-repack --help shows examples"};
-  }
   const CLI::App* command = chosen_command(app, words);
   std::string help =
       command == nullptr

@@ -160,4 +160,3 @@ meant 'did you mean quark?' convert model -o no --arch sm90 --style quarc
 meant 'did you mean cuda?' explain --platform cud
 meant 'the nearest names: vllm-.*' list backends --revision vllm-2026-05-19
 meant 'mxfp4-repack convert --help shows examples and flags' convert model
-meant 'mxfp4-repack --help shows examples'
