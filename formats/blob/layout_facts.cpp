@@ -10,6 +10,7 @@
 #include "formats/blob/written_form.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/plan/plan.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -100,7 +101,7 @@ std::vector<Output> outputs_of(const Manifest& manifest, const ManifestLayer& la
   const Layout* layout = layout_of(manifest);
   if (layout == nullptr) return loaded_outputs(layer.loaded);
   try {
-    return make_outputs(*layout, {layer.loaded, manifest.target});
+    return make_outputs(*layout, {layer.loaded, layout_parameters(manifest.target)});
   } catch (const Error& error) {
     throw Error::input(error.what());  // no conversion can have written this manifest
   }

@@ -18,6 +18,7 @@
 #include "formats/decision/decide.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
+#include "lib/layouts/knobs.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -239,8 +240,8 @@ ManifestPlan plan_of_manifest(const std::shared_ptr<Source>& source, CheckpointO
   if (!slice) return out;
   compare_slice(out.input.model, *slice, manifest, differences);
   if (!out.findings.empty()) return out;
-  out.plan =
-      make_plan(out.input.model, {*slice}, {.layout = out.layout, .target = manifest.target});
+  out.plan = make_plan(out.input.model, {*slice},
+                       {.layout = out.layout, .parameters = layout_parameters(manifest.target)});
   for (size_t file = 0; file < out.plan.files.size(); ++file) {
     compare_tensors(describe_layer(out.plan, out.input.model, file, manifest.compression.zstd),
                     manifest.layers[file], differences);
@@ -261,7 +262,8 @@ Findings compare_with_checkpoint(const std::shared_ptr<Source>& source, Checkpoi
     paths.push_back((directory / layer.file).string());
     readers.emplace_back(paths.back());
   }
-  Repacker repacker(*source, made.input.model, made.plan, made.layout, manifest.target);
+  Repacker repacker(*source, made.input.model, made.plan, made.layout,
+                    layout_parameters(manifest.target));
   compare_bytes(repacker, made.plan, readers, paths, limits, hooks, findings);
   source->check_unchanged();
   return findings;

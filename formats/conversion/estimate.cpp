@@ -6,6 +6,7 @@
 
 #include "formats/blob/blob_writer.hpp"
 #include "formats/conversion/repacker.hpp"
+#include "lib/layouts/knobs.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -28,7 +29,7 @@ RepackEstimate estimate_repack(const OpenedCheckpoint& checkpoint, const Convers
                                const RepackPlan& plan, const RepackOptions& options) {
   const std::vector<Job>& jobs = plan.plan.jobs;
   Repacker repacker(*checkpoint.source, checkpoint.model, plan.plan, conversion.layout,
-                    conversion.target);
+                    layout_parameters(conversion.target));
   FrameEncoder encoder(options.compression.level);
   JobBuffers buffers;
   std::map<size_t, Sample> samples;  // by tensor of a file

@@ -9,6 +9,7 @@
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
 #include "lib/exec/pool.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/load/loaded_style.hpp"
 #include "lib/plan/frames.hpp"
@@ -173,7 +174,7 @@ Repack::Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
       output_(output),
       options_(options),
       repacker_(*checkpoint.source, checkpoint.model, plan_.plan, conversion.layout,
-                conversion.target),
+                layout_parameters(conversion.target)),
       writer_(output.blob(), plan_.plan, checkpoint.model, plan_.common, plan_.wanted,
               options.read_back,
               [this](const FinishedFile& file) { output_.finished(file, repacker_.warnings()); }) {

@@ -18,8 +18,8 @@ Repacker::ExpertRange Repacker::experts_of(const Piece& piece, const Output& out
 }
 
 Repacker::Repacker(Source& source, const ModelLayers& model, const Plan& plan, const Layout* layout,
-                   const Target& target)
-    : source_(source), model_(model), plan_(plan), layout_(layout), target_(target) {}
+                   const LayoutParameters& parameters)
+    : source_(source), model_(model), plan_(plan), layout_(layout), parameters_(parameters) {}
 
 void Repacker::read(const Job& job, JobBuffers& buffers) {
   if (!source_.reads_in_parallel()) read_parts(job, buffers);  // else a part of the work
@@ -162,7 +162,7 @@ ConstBytes Repacker::in_one_view(const PlannedFile& file, Slot slot, ExpertRange
 
 void Repacker::check(const PlannedFile& file, Slot slot, ConstBytes granule) {
   if (layout_ == nullptr || !checks_data(*layout_)) return;
-  const std::string warning = check_granule(*layout_, {file.loaded, target_}, slot, granule);
+  const std::string warning = check_granule(*layout_, {file.loaded, parameters_}, slot, granule);
   if (warning.empty()) return;
   const std::scoped_lock lock(mutex_);
   warnings_.insert(warning);

@@ -29,7 +29,7 @@ class Repacker {
   // The arguments must outlive the repacker. `layout` is null for a plan that stops at the loaded
   // layout.
   Repacker(Source& source, const ModelLayers& model, const Plan& plan, const Layout* layout,
-           const Target& target);
+           const LayoutParameters& parameters);
 
   // Read stage: fetches what is neither mapped nor made by several threads. One call at a time.
   void read(const Job& job, JobBuffers& buffers);
@@ -80,7 +80,7 @@ class Repacker {
   const ModelLayers& model_;
   const Plan& plan_;
   const Layout* layout_;
-  Target target_;
+  LayoutParameters parameters_;
   mutable std::mutex mutex_;
   std::set<std::string> warnings_;
   Pool<WorkBuffers> work_buffers_{[] { return std::make_unique<WorkBuffers>(); }};

@@ -10,6 +10,7 @@
 #include "formats/decision/layout_choice.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/text.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/load/style_rows.hpp"
 #include "lib/oracle/question.hpp"
@@ -268,7 +269,7 @@ void require_conversion(const Conversion& conversion) {
 }
 
 PlanOptions plan_options(const Conversion& conversion) {
-  return {.layout = conversion.layout, .target = conversion.target};
+  return {.layout = conversion.layout, .parameters = layout_parameters(conversion.target)};
 }
 
 namespace {

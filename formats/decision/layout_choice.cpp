@@ -7,6 +7,7 @@
 #include <span>
 #include <tuple>
 
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/plan/plan.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -77,7 +78,7 @@ namespace {
 void require_outputs(const Conversion& conversion, const ConversionRequest& request,
                      const LoadedSpec& loaded) {
   try {
-    (void)make_outputs(*conversion.layout, {loaded, conversion.target});
+    (void)make_outputs(*conversion.layout, {loaded, layout_parameters(conversion.target)});
   } catch (Error& error) {
     if (!request.pad && error.kind() == ErrorKind::kUnsupported && error.hint_text().empty()) {
       error.hint("--pad auto rounds the sizes as the backend wants them");
@@ -140,9 +141,10 @@ void check_slot(const Conversion& conversion, const OpenedCheckpoint& checkpoint
       loaded.resize(static_cast<size_t>(assembly.loaded.bytes()));
       assembly.forward(stored, loaded);
       in_context(fmt::format("{}, expert {}", layer.prefix, expert), [&] {
-        (void)check_granule(*conversion.layout,
-                            {loaded_spec(checkpoint.model, layer, rank), conversion.target}, slot,
-                            loaded);
+        (void)check_granule(
+            *conversion.layout,
+            {loaded_spec(checkpoint.model, layer, rank), layout_parameters(conversion.target)},
+            slot, loaded);
       });
     }
   }

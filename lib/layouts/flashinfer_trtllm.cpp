@@ -19,7 +19,7 @@ Program row_program(const LayoutInput& input, Slot slot) {
   const auto [rows, row_bytes] = input.loaded.expert(slot);
   Program program(rows * row_bytes);
   if (slot_is_w13(slot)) {
-    program.then(GatherRows{row_bytes, up_gate_pairs(input.target.family, rows)});
+    program.then(GatherRows{row_bytes, up_gate_pairs(input.parameters.family, rows)});
   }
   return program.then(GatherRows{row_bytes, trtllm_shuffled_rows(rows)});
 }
@@ -51,7 +51,7 @@ Output trtllm_bias_output(const LayoutInput& input, Slot slot) {
 
 std::vector<Output> trtllm_outputs(const LayoutInput& input) {
   require_flashinfer_sizes(kTrtllmId, input.loaded.dims);
-  if (input.target.family == Family::kGptOss) require_biases(kTrtllmId, input.loaded);
+  if (input.parameters.family == Family::kGptOss) require_biases(kTrtllmId, input.loaded);
   std::vector<Output> result = {
       trtllm_weight_output(input, Slot::kW13Weight),
       trtllm_weight_output(input, Slot::kW2Weight),
@@ -86,6 +86,7 @@ const Layout kFlashinferTrtllmLayout = {
         "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 "
         "fused_moe/core.py, utils.py, quantization.cu",
     .outputs = trtllm_outputs,
+    .reads = {.family = true},
 };
 
 }  // namespace mxfp4

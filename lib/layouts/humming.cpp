@@ -38,7 +38,7 @@ Output fp16_scale(const LayoutInput& input, const HummingMatrix& m) {
 }
 
 HummingRounding rounding_of(const LayoutInput& input) {
-  return humming_rounding(humming_input_dtype(input.target));
+  return humming_rounding(input.parameters.humming_input_dtype);
 }
 
 std::vector<Output> outputs_8bit(const LayoutInput& input) {
@@ -80,6 +80,7 @@ const Layout kHummingMmaLayout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, mma_weight, humming_scale_output);
         },
+    .reads = {.params_dtype = true},
 };
 
 const Layout kHummingMmaNativeLayout = {
@@ -93,6 +94,7 @@ const Layout kHummingMmaNativeLayout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, native_weight, humming_scale_output);
         },
+    .reads = {.params_dtype = true},
 };
 
 const Layout kHummingMmaFp16Layout = {
@@ -104,6 +106,7 @@ const Layout kHummingMmaFp16Layout = {
     .kernel_library = kHummingNewerLibrary,
     .outputs =
         [](const LayoutInput& input) { return humming_outputs(input, mma_weight, fp16_scale); },
+    .reads = {.params_dtype = true},
 };
 
 const Layout kHummingMmaNativeFp16Layout = {
@@ -115,6 +118,7 @@ const Layout kHummingMmaNativeFp16Layout = {
     .kernel_library = kHummingNewerLibrary,
     .outputs =
         [](const LayoutInput& input) { return humming_outputs(input, native_weight, fp16_scale); },
+    .reads = {.params_dtype = true},
 };
 
 const Layout kHummingWgmmaLayout = {
@@ -128,6 +132,7 @@ const Layout kHummingWgmmaLayout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, wgmma_weight, humming_scale_output);
         },
+    .reads = {.params_dtype = true},
 };
 
 const Layout kHummingW4A8Layout = {
@@ -152,6 +157,7 @@ const Layout kHummingW4A8Layout = {
     .outputs = outputs_8bit,
     .check_data = check_8bit_scales,
     .refuses_scales = true,
+    .reads = {.params_dtype = true, .humming_input_dtype = true},
 };
 
 }  // namespace mxfp4

@@ -14,7 +14,7 @@ namespace {
 
 HummingRounding int8_rounding(const LayoutInput& input) {
   HummingRounding rounding = kHummingInt8Rounding;
-  if (params_dtype(input.target) == "float16") rounding.row_type = DType::kF16;
+  if (input.parameters.params_dtype == "float16") rounding.row_type = DType::kF16;
   return rounding;
 }
 
@@ -61,6 +61,7 @@ const Layout kHummingInt8Layout = {
           return check_humming_granule(input, slot, granule, int8_rounding(input));
         },
     .refuses_scales = true,
+    .reads = {.params_dtype = true},
 };
 
 const Layout kHummingFp8Layout = {
@@ -86,6 +87,7 @@ const Layout kHummingFp8Layout = {
     .outputs = [](const LayoutInput& input) { return humming_rounded_outputs(input, kFp8Weights); },
     .check_data = check_fp8_rounding,
     .refuses_scales = true,
+    .reads = {.params_dtype = true},
 };
 
 const Layout kHummingFp8GlobalLayout = {
@@ -109,6 +111,7 @@ const Layout kHummingFp8GlobalLayout = {
           return check_humming_granule(input, slot, granule, kHummingFp8GlobalRounding);
         },
     .refuses_scales = true,
+    .reads = {.params_dtype = true},
 };
 
 const Layout kHummingFp8PackedKLayout = {
@@ -129,6 +132,7 @@ const Layout kHummingFp8PackedKLayout = {
         [](const LayoutInput& input) { return humming_rounded_outputs(input, kFp8PackedKWeights); },
     .check_data = check_fp8_rounding,
     .refuses_scales = true,
+    .reads = {.params_dtype = true},
 };
 
 }  // namespace mxfp4

@@ -87,6 +87,7 @@ const Layout kHummingUmmaLayout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, padded_weight_output, umma_scale_output);
         },
+    .reads = {.params_dtype = true},
 };
 
 const Layout kHummingMxmmaFp8Layout = {
@@ -108,6 +109,7 @@ const Layout kHummingMxmmaFp8Layout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, tiled_weight_output, mxmma_fp8_scale_output);
         },
+    .reads = {.params_dtype = true},
 };
 
 const Layout kHummingMxmmaFp4Layout = {
@@ -128,6 +130,7 @@ const Layout kHummingMxmmaFp4Layout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, flat_weight_output, mxmma_fp4_scale_output);
         },
+    .reads = {.params_dtype = true},
 };
 
 const Layout kHummingMxmmaFp4TilesLayout = {
@@ -151,6 +154,7 @@ const Layout kHummingMxmmaFp4TilesLayout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, fp4_tiled_weight_output, mxmma_fp4_scale_output);
         },
+    .reads = {.params_dtype = true},
 };
 
 }  // namespace mxfp4

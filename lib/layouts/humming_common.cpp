@@ -14,7 +14,7 @@ constexpr int64_t kRowMultiple = 256;
 constexpr int64_t kColumnMultiple = 128;
 
 void check_biases(const LayoutInput& input) {
-  const std::string expected = params_dtype(input.target);
+  const std::string& expected = input.parameters.params_dtype;
   if (!input.loaded.bias) return;
   const std::string_view found = *input.loaded.bias == DType::kF32 ? "float32" : "bfloat16";
   if (expected == found) return;

@@ -62,6 +62,12 @@ std::string humming_input_type(const Target& target) {
                                  "float8e4m3-group128", "int8", "float4e2m1"});
 }
 
+LayoutParameters layout_parameters(const Target& target) {
+  return {.family = target.family,
+          .params_dtype = params_dtype(target),
+          .humming_input_dtype = target.knob("humming_input_dtype", "none")};
+}
+
 std::string aiter_weight(const Target& target) {
   return knob_choice(target, "aiter_weight", {"mxfp4", "int4"});
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "lib/core/deployment.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 
@@ -31,6 +32,9 @@ inline constexpr std::array<std::string_view, 5> kKnobNames = {
 // The same of releases, which also know "float8e4m3-group32", "-group64", "-group128" (F32
 // scales by group; "float8e4m3" has one scale a token, or is MXFP8) and "float4e2m1" (MXFP4).
 [[nodiscard]] std::string humming_input_type(const Target& target);
+
+// What layouts may read of a target. Throws Error::usage for values that no layout knows.
+[[nodiscard]] LayoutParameters layout_parameters(const Target& target);
 
 // "mxfp4" or "int4": whether the method class requantizes for AITER.
 [[nodiscard]] std::string aiter_weight(const Target& target);

@@ -19,6 +19,13 @@
 
 namespace mxfp4 {
 
+// Which of LayoutParameters a layout reads. The others never reach it.
+struct ParameterUse {
+  bool family = false;
+  bool params_dtype = false;
+  bool humming_input_dtype = false;
+};
+
 struct Layout {
   std::string_view id;
   std::string_view outputs_doc;  // "NAME[, NAME]: DTYPE [SHAPE][, [SHAPE]]" and notes, a line each
@@ -36,6 +43,7 @@ struct Layout {
   std::string (*check_data)(const LayoutInput& input, Slot slot, ConstBytes granule) = nullptr;
   // Whether check_data throws for some block scales, so that a decision has to read them.
   bool refuses_scales = false;
+  ParameterUse reads{};
 };
 
 }  // namespace mxfp4

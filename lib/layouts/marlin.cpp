@@ -77,7 +77,7 @@ Output marlin_weight_output(const LayoutInput& input, const MoeMatrix& m, Activa
 Output marlin_scale_output(const LayoutInput& input, const MoeMatrix& m, Activation activation) {
   const int64_t groups = m.k / kBlock;
   const int64_t count = m.n * groups;
-  const bool half = params_dtype(input.target) == "float16";
+  const bool half = input.parameters.params_dtype == "float16";
   Program program(count);
   if (half) program.then(Recode{&kE8m0ThroughF16, count});
   if (activation == Activation::kFp8) {
@@ -94,7 +94,7 @@ Output marlin_scale_output(const LayoutInput& input, const MoeMatrix& m, Activat
 }
 
 Output marlin_bias_output(const LayoutInput& input, const MoeMatrix& m) {
-  const bool half = params_dtype(input.target) == "float16";
+  const bool half = input.parameters.params_dtype == "float16";
   const bool wide = input.loaded.bias == DType::kF32;
   Program program(input.loaded.expert(m.bias).bytes());
   if (wide) program.then(Recode{half ? &kF32ToF16 : &kF32ToBf16, m.n});
@@ -131,7 +131,7 @@ std::vector<Output> marlin_outputs(const LayoutInput& input, Activation activati
 // The reference asserts on the largest scale of each expert's matrix.
 std::string check_fp8_scales(const LayoutInput& input, Slot slot, ConstBytes granule) {
   if (slot != Slot::kW13WeightScale && slot != Slot::kW2WeightScale) return "";
-  const bool half = params_dtype(input.target) == "float16";
+  const bool half = input.parameters.params_dtype == "float16";
   int largest = 0;
   for (std::byte b : granule) {
     const auto scale = std::to_integer<uint8_t>(b);
@@ -166,6 +166,7 @@ const Layout kMarlinW4A16Layout = {
     .preconditions = "H a multiple of 64, I of 32",
     .source = kMarlinSource,
     .outputs = [](const LayoutInput& input) { return marlin_outputs(input, Activation::k16Bit); },
+    .reads = {.params_dtype = true},
 };
 
 const Layout kMarlinW4A8Fp8Layout = {
@@ -180,6 +181,7 @@ const Layout kMarlinW4A8Fp8Layout = {
     .source = kMarlinSource,
     .outputs = [](const LayoutInput& input) { return marlin_outputs(input, Activation::kFp8); },
     .check_data = check_fp8_scales,
+    .reads = {.params_dtype = true},
 };
 
 }  // namespace mxfp4

@@ -9,9 +9,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "lib/core/deployment.hpp"
+#include "lib/core/backend.hpp"
 #include "lib/core/layer.hpp"
 #include "lib/core/storage.hpp"
 #include "lib/steps/program.hpp"
@@ -20,10 +21,18 @@ namespace mxfp4 {
 
 struct Layout;
 
-// The input of a layout: the padded layer of one rank, and the target.
+// What a layout's bytes may depend on beside sizes. A layout says which of them it reads.
+struct LayoutParameters {
+  Family family = Family::kGptOss;  // the converter
+  std::string params_dtype = "bfloat16";
+  std::string humming_input_dtype = "none";
+  friend bool operator==(const LayoutParameters&, const LayoutParameters&) = default;
+};
+
+// The input of a layout: the padded layer of one rank, and the parameters.
 struct LayoutInput {
   LoadedSpec loaded;
-  Target target;
+  LayoutParameters parameters{};
 };
 
 // The part of an output that is made from several slots, or from the values of all experts. It
@@ -59,6 +68,9 @@ struct Output {
 [[nodiscard]] std::string_view id_of(const Layout& layout);
 // "flashinfer 0.6.11.post2" where the layout's bytes depend on the version, else empty.
 [[nodiscard]] std::string_view kernel_library_of(const Layout& layout);
+// The parameters that the layout reads, by name, in a fixed order: {"params_dtype", "float16"}.
+[[nodiscard]] std::vector<std::pair<std::string_view, std::string>> parameters_of(
+    const Layout& layout, const LayoutParameters& parameters);
 
 // The outputs for a layer. Throws Error::unsupported when a precondition of the layout does not
 // hold, naming the precondition.

@@ -29,8 +29,9 @@ class OutputCache {
     auto& entry = made_[key];
     if (!entry) {
       entry = std::make_shared<const std::vector<Output>>(
-          options_.layout == nullptr ? loaded_outputs(loaded)
-                                     : make_outputs(*options_.layout, {loaded, options_.target}));
+          options_.layout == nullptr
+              ? loaded_outputs(loaded)
+              : make_outputs(*options_.layout, {loaded, options_.parameters}));
     }
     return entry;
   }

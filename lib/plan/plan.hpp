@@ -9,17 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "lib/core/deployment.hpp"
 #include "lib/core/layer.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/plan/cut.hpp"
 #include "lib/plan/padding.hpp"
 
 namespace mxfp4 {
-
-struct Layout;
-struct Output;
 
 // One tensor of an output file.
 struct PlannedTensor {
@@ -70,7 +67,7 @@ struct Plan {
 
 struct PlanOptions {
   const Layout* layout = nullptr;  // null: stop at the loaded layout
-  Target target;
+  LayoutParameters parameters{};
   // Bytes of output that a job aims for: fewer where not each of `threads` would get several jobs,
   // and at least one granule.
   int64_t job_bytes = kJobBytes;

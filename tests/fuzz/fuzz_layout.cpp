@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/core/error.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/run_output.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/property/target_space.hpp"
@@ -96,12 +97,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (row == nullptr || row->layout == nullptr) return 0;
     const mxfp4::LoadedSpec spec = choose_sizes(choices);
     const size_t which = choices.next();
-    const auto outputs = make_outputs(*row->layout, {spec, target});
+    const mxfp4::LayoutInput input{spec, mxfp4::layout_parameters(target)};
+    const auto outputs = make_outputs(*row->layout, input);
     const mxfp4::Output& output = outputs[which % outputs.size()];
     Choices same = choices;
     if (checks_data(*row->layout)) {
       const Bytes slot = same.bytes(output.experts_per_granule * spec.expert(output.slot).bytes());
-      (void)check_granule(*row->layout, {spec, target}, output.slot, slot);
+      (void)check_granule(*row->layout, input, output.slot, slot);
     }
     round_trip(output, spec, choices);
   } catch (const mxfp4::Error& error) {

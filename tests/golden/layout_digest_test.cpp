@@ -11,6 +11,7 @@
 #include <set>
 
 #include "lib/core/error.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/golden/digest_of.hpp"
 #include "tests/golden/drawn_inputs.hpp"
@@ -80,7 +81,7 @@ TEST_P(LayoutDigest, Matches) {
   const nlohmann::json& row = GetParam().row;
   const Target target = target_of(row);
   const LoadedLayer layer = layer_of(row, target.family);
-  const LayoutInput input{layer.spec, target};
+  const LayoutInput input{layer.spec, layout_parameters(target)};
   const RuleSet& rules =
       GetParam().newest ? revision_by_name("vllm-2026-08-17") : revision_by_name("vllm-2026-05-18");
   const LayoutRow* found = find_layout_row(rules, target);
@@ -122,10 +123,11 @@ void expect_executed(const nlohmann::json& row, const Target& target, const Layo
   if (row.at("bias").get<bool>()) spec.bias = DType::kBF16;
   spec.input_scales =
       target.backend == Backend::EMULATION || target.backend == Backend::AITER_MXFP4_FP8;
-  if (!takes(layout, {spec, target})) return;
+  if (!takes(layout, {spec, layout_parameters(target)})) return;
   const LoadedLayer layer = drawn_layer(
       spec, {row.at("seed").get<uint64_t>(), row.value("scale_mode", "typical"), "uniform"});
-  const Tensors written = run_layout(layout, {spec, target}, layer, std::byte{0xA5});
+  const Tensors written =
+      run_layout(layout, {spec, layout_parameters(target)}, layer, std::byte{0xA5});
   for (const auto& [name, want] : row.at("out").items()) {
     SCOPED_TRACE(name);
     ASSERT_TRUE(written.contains(name));

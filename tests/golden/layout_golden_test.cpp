@@ -10,6 +10,7 @@
 #include <bit>
 
 #include "lib/layouts/block_scale_swizzle.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/golden/tensor_difference.hpp"
 
@@ -59,8 +60,9 @@ void expect_same(const Tensors& written, const Tensors& expected,
 
 void check_layout(const GoldenFile& golden) {
   const LoadedLayer layer = layer_from_tensors(with_prefix(golden.tensors, "in."));
-  const LayoutInput input{layer.spec, target_from_fields(golden.fields)};
-  const LayoutRow* row = find_layout_row(revision_by_name("vllm-2026-05-18"), input.target);
+  const Target target = target_from_fields(golden.fields);
+  const LayoutInput input{layer.spec, layout_parameters(target)};
+  const LayoutRow* row = find_layout_row(revision_by_name("vllm-2026-05-18"), target);
   ASSERT_NE(row, nullptr) << "no row for this target";
   ASSERT_NE(row->layout, nullptr) << row->refusal;
   const std::vector<Output> outputs = make_outputs(*row->layout, input);

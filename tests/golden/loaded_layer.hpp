@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/deployment.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/layouts/run_output.hpp"
 #include "tests/golden/golden_file.hpp"

@@ -13,6 +13,7 @@
 #include "formats/config/config_json.hpp"
 #include "formats/decision/decide.hpp"
 #include "lib/core/error.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/golden/digest_of.hpp"
 #include "tests/golden/drawn_inputs.hpp"
@@ -145,7 +146,7 @@ bool refuses(const SglangRow& row, const Layout& layout) {
                                           .config = &row.config,
                                           .caller = &row.caller},
                                          row.caller, drawn);
-    (void)make_outputs(layout, {layer.loaded.spec, row.target});
+    (void)make_outputs(layout, {layer.loaded.spec, layout_parameters(row.target)});
   } catch (const Error&) {
     return true;
   }
@@ -159,8 +160,8 @@ void expect_bytes(const SglangRow& row, const Layout& layout) {
                                         .config = &row.config,
                                         .caller = &row.caller},
                                        row.caller, drawn_of(row));
-  const Tensors written =
-      run_layout(layout, {layer.loaded.spec, row.target}, layer.loaded, std::byte{0xA5});
+  const Tensors written = run_layout(layout, {layer.loaded.spec, layout_parameters(row.target)},
+                                     layer.loaded, std::byte{0xA5});
   const Json& out = row.stated.at("out");
   EXPECT_EQ(written.size(), out.size());
   for (const auto& [name, want] : out.items()) {

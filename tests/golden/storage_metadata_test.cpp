@@ -8,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
@@ -26,18 +27,23 @@ Json read_header(const std::filesystem::path& path) {
   return Json::parse(text);
 }
 
-LayoutInput input_of(const Json& header) {
-  const Json& fields = header["__metadata__"];
+LayoutInput input_of(const Json& header, const Target& target) {
   const Json& w13 = header["in.w13_weight"]["shape"];
   LayoutInput input;
   input.loaded.dims = {w13[0].get<int64_t>(), w13[2].get<int64_t>() * 2, w13[1].get<int64_t>() / 2};
   if (header.contains("in.w13_bias")) input.loaded.bias = DType::kBF16;
   input.loaded.input_scales = header.contains("in.w13_input_scale");
-  input.target.backend = backend_from_name(fields["backend"].get<std::string>()).value();
-  input.target.family = family_from_name(fields["family"].get<std::string>()).value();
-  input.target.platform = platform_from_name(fields["platform"].get<std::string>()).value();
-  input.target.arch = fields["arch"].get<std::string>();
+  input.parameters = layout_parameters(target);
   return input;
+}
+
+Target target_of(const Json& fields) {
+  Target target;
+  target.backend = backend_from_name(fields["backend"].get<std::string>()).value();
+  target.family = family_from_name(fields["family"].get<std::string>()).value();
+  target.platform = platform_from_name(fields["platform"].get<std::string>()).value();
+  target.arch = fields["arch"].get<std::string>();
+  return target;
 }
 
 Json storage_json(const Storage& storage) {
@@ -58,8 +64,9 @@ int check_file(const std::filesystem::path& path) {
   const Json header = read_header(path);
   const Json& fields = header["__metadata__"];
   if (!fields.contains("storage")) return 0;
-  const LayoutInput input = input_of(header);
-  const LayoutRow* row = find_layout_row(revision_by_name("vllm-2026-05-18"), input.target);
+  const Target target = target_of(fields);
+  const LayoutInput input = input_of(header, target);
+  const LayoutRow* row = find_layout_row(revision_by_name("vllm-2026-05-18"), target);
   if (row == nullptr || row->layout == nullptr) {
     ADD_FAILURE() << "no layout";
     return 0;

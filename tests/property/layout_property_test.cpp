@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "lib/core/error.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/golden/drawn_inputs.hpp"
 #include "tests/property/target_space.hpp"
@@ -104,7 +105,7 @@ void expect_experts_independent(const Layout& layout, const LayoutInput& input,
                                 const LoadedLayer& layer, const Tensors& written) {
   for (int64_t e = 0; e < layer.spec.dims.num_experts; ++e) {
     const LoadedLayer one = expert_of(layer, e);
-    const Tensors alone = run_layout(layout, {one.spec, input.target}, one, std::byte{0});
+    const Tensors alone = run_layout(layout, {one.spec, input.parameters}, one, std::byte{0});
     for (const Output& output : make_outputs(layout, input)) {
       if (output.experts_per_granule != 1) continue;
       const std::vector<std::byte>& whole = written.at(output.name).bytes;
@@ -151,7 +152,7 @@ TEST_P(LayoutProperty, Holds) {
                    << spec.dims.num_experts << " H " << spec.dims.hidden_size << " I "
                    << spec.dims.intermediate_size << (spec.bias ? " bias" : "")
                    << (spec.input_scales ? " input scales" : ""));
-      accepted_here += check_laws(layout, {spec, target}, 7) ? 1 : 0;
+      accepted_here += check_laws(layout, {spec, layout_parameters(target)}, 7) ? 1 : 0;
       if (HasFailure()) return;
     }
     accepted += accepted_here;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lib/core/error.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4::test {
@@ -126,7 +127,7 @@ std::optional<LayoutInput> first_input_of(const RuleSet& rules, const LayoutRow&
         try {
           if (find_layout_row(rules, target) != &row) continue;
           LayoutInput input;
-          input.target = target;
+          input.parameters = layout_parameters(target);
           input.loaded.dims = round_up_sizes(rules, target, sizes);
           input.loaded.bias = bias;
           input.loaded.input_scales = true;

@@ -17,7 +17,7 @@ namespace {
 LayoutInput input_of(LayerDims dims, std::optional<DType> bias, Family family = Family::kGptOss) {
   LayoutInput input;
   input.loaded = {dims, bias, false};
-  input.target.family = family;
+  input.parameters.family = family;
   return input;
 }
 

@@ -236,7 +236,7 @@ TEST(HummingQuantized, RefusesScalesThatAreTooFarApart) {
 // The second scale of a row has the params dtype; F16 ends at 2^-24 and at 2^15.
 TEST(HummingQuantized, WritesF16SecondScales) {
   LayerBytes layer = layer_with_scales(115, 131);
-  layer.input.target.knobs["params_dtype"] = "float16";
+  layer.input.parameters.params_dtype = "float16";
   const auto outputs = make_outputs(kHummingInt8Layout, layer.input);
   const Output& second = output_of(outputs, "w2_weight_scale_2");
   EXPECT_EQ(second.spec.dtype, DType::kF16);

@@ -77,7 +77,7 @@ TEST(HummingLayout, NativeWeights) {
 // Exponents of F16 numbers in the upper five bits; what F16 does not have is clamped, and says so.
 TEST(HummingLayout, Fp16ScalesAreF16Exponents) {
   LayerBytes layer(kHummingDims, std::nullopt);
-  layer.input.target.knobs["params_dtype"] = "float16";
+  layer.input.parameters.params_dtype = "float16";
   const auto outputs = make_outputs(kHummingMmaFp16Layout, layer.input);
   const Output& output = output_of(outputs, "w2_weight_scale");
   EXPECT_NE(output.lost, "");
@@ -121,7 +121,7 @@ TEST(HummingLayout, ScalesArePaddedWithOnesAndBiasesWithZeros) {
 
 TEST(HummingLayout, RefusesBiasesOfAnotherParamsDtype) {
   LayerBytes layer(kHummingDims, DType::kBF16);
-  layer.input.target.knobs["params_dtype"] = "float16";
+  layer.input.parameters.params_dtype = "float16";
   try {
     (void)make_outputs(kHummingWgmmaLayout, layer.input);
     FAIL();
@@ -137,7 +137,7 @@ TEST(HummingLayout, RefusesBiasesOfAnotherParamsDtype) {
 // Requantises a w2 whose scale bytes lie in low..high, and checks all three outputs.
 void expect_requantised(const std::string& input_dtype, int span, int halvings, int low, int high) {
   LayerBytes layer(kHummingDims, std::nullopt);
-  layer.input.target.knobs["humming_input_dtype"] = input_dtype;
+  layer.input.parameters.humming_input_dtype = input_dtype;
   for (std::byte& s : layer.slots[Slot::kW2WeightScale]) {
     s = static_cast<std::byte>(low + std::to_integer<int>(s) % (high - low + 1));
   }
@@ -203,7 +203,7 @@ TEST(HummingLayout, PaddingTakesPartInTheRange) {
 
 TEST(HummingLayout, UnpaddedMatrixUsesItsOwnRange) {
   LayerBytes layer({1, 256, 128}, std::nullopt);
-  layer.input.target.knobs["humming_input_dtype"] = "int8";
+  layer.input.parameters.humming_input_dtype = "int8";
   std::ranges::fill(layer.slots[Slot::kW2WeightScale], std::byte{0});
   std::ranges::fill(layer.slots[Slot::kW13WeightScale], std::byte{255});
   const auto outputs = make_outputs(kHummingW4A8Layout, layer.input);
@@ -220,7 +220,7 @@ TEST(HummingLayout, UnpaddedMatrixUsesItsOwnRange) {
 
 TEST(HummingLayout, RefusesScalesThatAreTooFarApart) {
   LayerBytes layer({1, 256, 128}, std::nullopt);
-  layer.input.target.knobs["humming_input_dtype"] = "float8e4m3";
+  layer.input.parameters.humming_input_dtype = "float8e4m3";
   Bytes& scales = layer.slots[Slot::kW2WeightScale];
   std::ranges::fill(scales, std::byte{100});
   scales[3] = std::byte{239};
@@ -243,7 +243,7 @@ TEST(HummingLayout, RefusesScalesThatAreTooFarApart) {
 
 TEST(HummingLayout, RefusesAGlobalScaleThatIsNoPowerOfTwo) {
   LayerBytes layer({1, 256, 128}, std::nullopt);
-  layer.input.target.knobs["humming_input_dtype"] = "int8";
+  layer.input.parameters.humming_input_dtype = "int8";
   const auto outputs = make_outputs(kHummingW4A8Layout, layer.input);
   const Output& scale = output_of(outputs, "w2_weight_scale");
   const Combination& combine = *scale.combination;

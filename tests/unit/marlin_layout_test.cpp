@@ -6,6 +6,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/core/float_bits.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/other_layouts.hpp"
 #include "tests/unit/layer_bytes.hpp"
 
@@ -145,7 +146,7 @@ TEST(MarlinLayout, Fp8RefusesScalesThatTheShiftWouldWrap) {
                  "the largest scale byte of an expert may be 249 with fp8 activations, found 250");
   }
   // Through float16 the same byte becomes 255; 142 is the largest that stays.
-  layer.input.target.knobs["params_dtype"] = "float16";
+  layer.input.parameters.params_dtype = "float16";
   EXPECT_THROW(check(Slot::kW13WeightScale), Error);
   std::ranges::fill(scales, std::byte{142});
   EXPECT_EQ(check(Slot::kW13WeightScale), "");
@@ -161,7 +162,7 @@ unsigned scale_through_f16(unsigned scale) {
 
 TEST(MarlinLayout, Float16ParamsLoseScalesAndRoundBiases) {
   LayerBytes layer({1, 256, 64}, DType::kBF16);
-  layer.input.target.knobs["params_dtype"] = "float16";
+  layer.input.parameters.params_dtype = "float16";
   Bytes& loaded = layer.slots[Slot::kW2WeightScale];
   for (size_t i = 0; i < loaded.size(); ++i) loaded[i] = static_cast<std::byte>(i);
   const auto outputs = make_outputs(kMarlinW4A16Layout, layer.input);
@@ -212,10 +213,10 @@ TEST(MarlinLayout, RefusesRowsThatDoNotFillATile) {
 }
 
 TEST(MarlinLayout, UnknownParamsDtypeIsAUsageError) {
-  LayerBytes layer({1, 64, 32}, std::nullopt);
-  layer.input.target.knobs["params_dtype"] = "float32";
+  Target target;
+  target.knobs["params_dtype"] = "float32";
   try {
-    (void)make_outputs(kMarlinW4A16Layout, layer.input);
+    (void)layout_parameters(target);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);

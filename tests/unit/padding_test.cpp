@@ -7,6 +7,7 @@
 #include <random>
 
 #include "lib/layouts/flashinfer_layouts.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/layouts/run_output.hpp"
@@ -27,7 +28,7 @@ Assembly assembly_of(ExpertMatrix stored, ExpertMatrix loaded) {
 }
 
 Output output_of(const Layout& layout, const LoadedSpec& loaded, const Target& target, Slot slot) {
-  const std::vector<Output> outputs = make_outputs(layout, {loaded, target});
+  const std::vector<Output> outputs = make_outputs(layout, {loaded, layout_parameters(target)});
   return *std::ranges::find(outputs, slot, &Output::slot);
 }
 

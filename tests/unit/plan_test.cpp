@@ -91,7 +91,7 @@ void expect_jobs_tile(const Plan& plan) {
 
 TEST(Plan, TensorParallelRanksShareTheirJobs) {
   const ModelLayers model = gpt_oss_model(4, 64, 128);
-  const Plan plan = make_plan(model, ranks_of(model, 4), {.layout = nullptr, .target = {}});
+  const Plan plan = make_plan(model, ranks_of(model, 4), {.layout = nullptr});
   EXPECT_EQ(plan.files.size(), 4U);
   for (const Job& job : plan.jobs) EXPECT_EQ(job.pieces.size(), 4U);
   expect_jobs_tile(plan);
@@ -99,8 +99,7 @@ TEST(Plan, TensorParallelRanksShareTheirJobs) {
 
 TEST(Plan, ARankAloneCostsWhatItReads) {
   const ModelLayers model = gpt_oss_model(4, 64, 128);
-  const Plan plan =
-      make_plan(model, {ranks_of(model, 4).front()}, {.layout = nullptr, .target = {}});
+  const Plan plan = make_plan(model, {ranks_of(model, 4).front()}, {.layout = nullptr});
   for (const Job& job : plan.jobs) {
     const Piece& piece = job.pieces.front();
     const PlannedFile& file = plan.files[piece.file];
@@ -113,7 +112,7 @@ TEST(Plan, ARankAloneCostsWhatItReads) {
 
 TEST(Plan, ExpertParallelRanksShareNothing) {
   const ModelLayers model = gpt_oss_model(4, 64, 128);
-  const Plan plan = make_plan(model, ranks_of(model, 2, true), {.layout = nullptr, .target = {}});
+  const Plan plan = make_plan(model, ranks_of(model, 2, true), {.layout = nullptr});
   EXPECT_EQ(plan.files.size(), 2U);
   for (const Job& job : plan.jobs) EXPECT_EQ(job.pieces.size(), 1U);
   expect_jobs_tile(plan);
@@ -122,9 +121,8 @@ TEST(Plan, ExpertParallelRanksShareNothing) {
 TEST(Plan, SmallJobsTileToo) {
   const ModelLayers model = gpt_oss_model(5, 4096, 2048);
   const auto ranks = ranks_of(model, 1);
-  const Plan small = make_plan(model, ranks, {.layout = nullptr, .target = {}, .job_bytes = 1});
-  const Plan large =
-      make_plan(model, ranks, {.layout = nullptr, .target = {}, .job_bytes = int64_t{1} << 40});
+  const Plan small = make_plan(model, ranks, {.layout = nullptr, .job_bytes = 1});
+  const Plan large = make_plan(model, ranks, {.layout = nullptr, .job_bytes = int64_t{1} << 40});
   expect_jobs_tile(small);
   expect_jobs_tile(large);
   EXPECT_GT(small.jobs.size(), large.jobs.size());
@@ -134,8 +132,8 @@ TEST(Plan, SmallJobsTileToo) {
 TEST(Plan, ManyThreadsHaveWorkWithOneLayerToo) {
   const ModelLayers model = gpt_oss_model(32, 1024, 1024);
   const auto ranks = ranks_of(model, 1);
-  const Plan one = make_plan(model, ranks, {.layout = nullptr, .target = {}});
-  const Plan many = make_plan(model, ranks, {.layout = nullptr, .target = {}, .threads = 16});
+  const Plan one = make_plan(model, ranks, {.layout = nullptr});
+  const Plan many = make_plan(model, ranks, {.layout = nullptr, .threads = 16});
   expect_jobs_tile(many);
   EXPECT_LT(one.jobs.size(), 16U);
   EXPECT_GE(many.jobs.size(), 24U);
@@ -149,7 +147,7 @@ TEST(Plan, FindsThePaddingOfCodesAlone) {
     return dims;
   };
   const auto ranks = slice_ranks(model, model.layers.front().dims, options);
-  Plan plan = make_plan(model, ranks, {.layout = nullptr, .target = {}});
+  Plan plan = make_plan(model, ranks, {.layout = nullptr});
   for (const PlannedTensor& tensor : plan.files.front().tensors) {
     EXPECT_EQ(tensor.padding, nullptr) << "found before the budget is known";
   }

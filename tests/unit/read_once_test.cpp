@@ -109,7 +109,7 @@ TEST(ReadOnce, EightTensorParallelRanks) {
   slice.round = false;
   const auto ranks = slice_ranks(model, {6, 128, 256}, slice);
   ASSERT_EQ(ranks.size(), 8U);
-  const Plan plan = make_plan(model, ranks, {.layout = nullptr, .target = {}, .job_bytes = 4096});
+  const Plan plan = make_plan(model, ranks, {.layout = nullptr, .job_bytes = 4096});
   Repacker repacker(source, model, plan, nullptr, {});
   JobBuffers buffers;
   size_t pieces = 0;
@@ -160,7 +160,7 @@ TEST(ReadOnce, AllThatIsMappedIsLetGo) {
   MappedSource source(tensors_by_expert());
   const ModelLayers model = model_by_expert(source.tensors());
   const auto ranks = slice_ranks(model, {3, 64, 32}, {});
-  const Plan plan = make_plan(model, ranks, {.layout = nullptr, .target = {}, .job_bytes = 2048});
+  const Plan plan = make_plan(model, ranks, {.layout = nullptr, .job_bytes = 2048});
   Repacker repacker(source, model, plan, nullptr, {});
   JobBuffers buffers;
   for (const Job& job : plan.jobs) {
@@ -224,7 +224,7 @@ TEST(ReadOnce, PartsThatAreNotMappedAreReadWithThoseThatAre) {
   PartlyMappedSource source(tensors_by_expert());
   const ModelLayers model = model_by_expert(source.tensors());
   const auto ranks = slice_ranks(model, {3, 64, 32}, {});
-  const Plan plan = make_plan(model, ranks, {.layout = nullptr, .target = {}});
+  const Plan plan = make_plan(model, ranks, {.layout = nullptr});
   Repacker repacker(source, model, plan, nullptr, {});
   JobBuffers buffers;
   std::vector<std::byte> want;
