@@ -28,8 +28,6 @@ inline constexpr std::string_view kIndexName = "model.safetensors.index.json";
 // Inside a model directory the blob has a folder of its own.
 inline constexpr std::string_view kBlobFolder = "mxfp4_repack";
 inline constexpr int64_t kFormatVersion = 1;
-// The layout id of a blob that stops at the loaded layout (--emit loaded).
-inline constexpr std::string_view kLoadedLayoutId = "loaded";
 
 // The hint for a blob that says what only a later version of this program knows.
 inline constexpr const char* kNewerProgram =

@@ -40,9 +40,21 @@ inline constexpr std::array kAllSlots = {
 [[nodiscard]] std::optional<Slot> slot_from_name(std::string_view name);
 [[nodiscard]] bool slot_is_w13(Slot slot);
 
-// Codes of one scale block; e2m1 codes in a byte.
-inline constexpr int64_t kBlock = 32;
-inline constexpr int64_t kCodesPerByte = 2;
+// How weights are quantized. MXFP4 is the only format today; CONTRIBUTING says what a second one touches.
+struct WeightFormat {
+  std::string_view name;
+  int64_t codes_per_byte = 0;
+  int64_t block = 0;  // codes of one block scale
+  std::string_view scale;
+  friend bool operator==(const WeightFormat&, const WeightFormat&) = default;
+};
+inline constexpr WeightFormat kMxfp4Format{"mxfp4", 2, 32, "e8m0"};
+
+inline constexpr int64_t kBlock = kMxfp4Format.block;
+inline constexpr int64_t kCodesPerByte = kMxfp4Format.codes_per_byte;
+
+// The layout id of a blob that stops at the loaded layout (--emit loaded).
+inline constexpr std::string_view kLoadedLayoutId = "loaded";
 
 struct LayerDims {
   int64_t num_experts = 0;        // E, on this rank

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "formats/conversion/repack.hpp"
 #include "formats/conversion/restore.hpp"
 #include "formats/decision/alternatives.hpp"
+#include "formats/decision/recipes.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
 #include "tests/unit/scratch_path.hpp"
@@ -80,9 +82,29 @@ std::string name_of(const char* input, const ConversionRequest& request) {
                      *request.deployment.enable_expert_parallel, request.pad);
 }
 
+// Checksums of a layer's tensors, by the layer and the text of its recipe.
+using SumsByRecipe = std::map<std::string, std::vector<std::string>>;
+
+// A blob has the recipes that were decided, and layers of equal recipes have equal bytes.
+void check_recipes(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
+                   const Manifest& manifest, SumsByRecipe& known) {
+  const std::vector<Recipe> decided = recipes_of(conversion, checkpoint.model);
+  for (size_t i = 0; i < manifest.layers.size(); ++i) {
+    const ManifestLayer& layer = manifest.layers[i];
+    const Recipe recipe = recipe_of(manifest, layer);
+    const size_t place = i * conversion.ranks.size() + static_cast<size_t>(manifest.rank.rank);
+    EXPECT_EQ(recipe_difference(recipe, decided[place]), std::nullopt);
+    std::vector<std::string> sums;
+    for (const ManifestTensor& tensor : layer.tensors) sums.push_back(tensor.xxh3_128);
+    const auto [found, added] =
+        known.emplace(fmt::format("{}\n{}", layer.prefix, recipe_text(recipe)), sums);
+    EXPECT_EQ(found->second, sums) << found->first;
+  }
+}
+
 // Writes the conversion and takes it apart again.
 void round_trip(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
-                const fs::path& scratch) {
+                const fs::path& scratch, SumsByRecipe& known) {
   fs::remove_all(scratch);
   const RepackOptions options{.compression = {.zstd = false}};
   const RepackPlan plan = plan_repack(checkpoint, conversion, options);
@@ -106,6 +128,7 @@ void round_trip(const OpenedCheckpoint& checkpoint, const Conversion& conversion
   ASSERT_EQ(blobs.size(), conversion.ranks.size());
   for (const fs::path& blob : blobs) {
     const Manifest manifest = read_manifest(blob);
+    check_recipes(checkpoint, conversion, manifest, known);
     EXPECT_EQ(check_layer_files(blob, manifest, 1, [](int64_t) {}), std::vector<std::string>());
     EXPECT_EQ(compare_with_checkpoint(checkpoint.source, {.path = checkpoint.path}, blob, manifest,
                                       {}, {}),
@@ -133,6 +156,7 @@ TEST_P(ConversionGrid, WhatIsDecidedIsWhatIsWritten) {
   const fs::path scratch = test::scratch_path("conversion_grid");
   int64_t convertible = 0;
   int64_t refused = 0;
+  SumsByRecipe known;
   for_each_request(rules, [&](ConversionRequest request, int64_t number) {
     if (number % kEvery != 0) return;
     SCOPED_TRACE(name_of(GetParam(), request));
@@ -154,7 +178,7 @@ TEST_P(ConversionGrid, WhatIsDecidedIsWhatIsWritten) {
     const Plan plan = make_plan(checkpoint.model, conversion.ranks, plan_options(conversion));
     EXPECT_GT(plan.output_bytes, 0);
     EXPECT_EQ(static_cast<int64_t>(conversion.ranks.size()), *request.deployment.tp_size);
-    if (convertible++ % kWriteEvery == 0) round_trip(checkpoint, conversion, scratch);
+    if (convertible++ % kWriteEvery == 0) round_trip(checkpoint, conversion, scratch, known);
   });
   RecordProperty("convertible", std::to_string(convertible));
   EXPECT_GT(convertible, 0);
