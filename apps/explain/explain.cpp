@@ -14,7 +14,6 @@
 #include "apps/explain/explain_next.hpp"
 #include "apps/explain/explain_report.hpp"
 #include "apps/explain/explain_side.hpp"
-#include "apps/explain/planned_manifest.hpp"
 #include "apps/given_facts.hpp"
 #include "apps/known_names.hpp"
 #include "apps/request.hpp"
@@ -61,9 +60,6 @@ Explanation explain(const ConversionRequest& request, ExplainCall& call) {
     if (call.options.all) e.alternatives = find_alternatives(request, e, input);
     e.next = next_command(call.options, request, input, e);
     e.start = start_source(e, e.imagined ? nullptr : call.source.get());
-  }
-  if (call.plans && input != nullptr && !input->imagined && request.rank && !e.refusal) {
-    e.planned = planned_manifest(*input, e);
   }
   if (!e.decision.backend) return e;
   e.settings = kernel_settings(rules, e.deployment, *e.decision.backend, e.caller, std::nullopt);
@@ -161,7 +157,6 @@ int run_explain(const ExplainOptions& options, const Console& console) {
   report_given_facts(options.deployment, rules, console);
 
   // Open and decide as convert does; without a checkpoint, assume the usual method class.
-  call.plans = console.json();
   Explanation e = explain(request, call);
   // The hint to ask explain would not help here: this is explain, and it shows the candidates.
   if (e.refusal && e.refusal->hint_text() == kExplainHint) e.refusal->hint("");

@@ -144,7 +144,6 @@ Json explanation_json(const RuleSet& rules, const ExplainOptions& options, const
     auto& others = out["alternatives"] = Json::array();
     for (const Alternative& other : e.alternatives) others.push_back(alternative_json(e, other));
   }
-  if (e.planned) out["manifest"] = manifest_to_json(*e.planned);
   out["next"] = fmt::format("{}", fmt::join(e.next.parts, " "));
   out["next_changes"] = e.next.changed;
   out["start"] = nullptr;

@@ -25,7 +25,6 @@ struct Explanation : DecidedConversion {
   std::optional<StartSource> start{};   // blob or checkpoint
   std::vector<Candidate> candidates{};
   std::vector<Alternative> alternatives{};  // with --all
-  std::optional<Manifest> planned{};        // with --rank and --json: what convert would write
   // Only with a backend:
   std::optional<KernelSettings> settings{};
   LayerDims multiples{};  // sizes are rounded up to these

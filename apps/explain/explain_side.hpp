@@ -13,7 +13,6 @@ namespace mxfp4 {
 // The part of the question that does not depend on the rules.
 struct ExplainCall {
   const ExplainOptions& options;
-  bool plans = false;                // show one rank's planned manifest
   std::shared_ptr<Source> source{};  // opened when it is first needed; null without a checkpoint
 };
 

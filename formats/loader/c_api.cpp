@@ -98,6 +98,17 @@ mxfp4_repack_status mxfp4_repack_open_checkpoint(const char* checkpoint, const c
   });
 }
 
+mxfp4_repack_status mxfp4_repack_open_checkpoint_for(const char* checkpoint, const char* deployment,
+                                                     mxfp4_repack_blob** blob) {
+  if (blob != nullptr) *blob = nullptr;
+  return mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr && deployment != nullptr, "open_checkpoint_for: a null pointer");
+    mxfp4::require_path(checkpoint, "open_checkpoint_for: a null pointer");
+    *blob = new mxfp4_repack_blob{std::make_unique<mxfp4::CheckpointLoader>(
+        checkpoint, mxfp4::parse_checkpoint_request(deployment))};
+  });
+}
+
 mxfp4_repack_status mxfp4_repack_open_safetensors(const char* file, mxfp4_repack_blob** blob) {
   if (blob != nullptr) *blob = nullptr;
   return mxfp4::guarded([&] {

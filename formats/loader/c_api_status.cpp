@@ -78,8 +78,9 @@ mxfp4_repack_status status_of(const Error& error) {
     case ErrorKind::kUsage:
       return MXFP4_REPACK_USAGE;
     case ErrorKind::kInput:
-    case ErrorKind::kUnsupported:
       return MXFP4_REPACK_INPUT;
+    case ErrorKind::kUnsupported:
+      return MXFP4_REPACK_UNSUPPORTED;
     case ErrorKind::kOutput:
     case ErrorKind::kInternal:
       break;

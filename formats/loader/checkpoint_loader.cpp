@@ -12,12 +12,15 @@
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/planned_checksums.hpp"
 #include "formats/conversion/fingerprint.hpp"
+#include "formats/conversion/repack.hpp"
+#include "formats/decision/decide.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
 #include "formats/loader/stored_bytes.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/steps/run_schedule.hpp"
 
@@ -149,8 +152,30 @@ CheckpointLoader::CheckpointLoader(const std::filesystem::path& checkpoint,
   if (!made_.findings.empty()) {
     throw Error::input(fmt::format("{}: {}", checkpoint.string(), made_.findings.front()));
   }
+  prepare();
+}
+
+CheckpointLoader::CheckpointLoader(const std::filesystem::path& checkpoint,
+                                   CheckpointRequest request)
+    : path_(checkpoint), serial_(next_serial()) {
+  source_ = std::make_shared<PositionedSource>(checkpoint);
+  request.checkpoint.path = checkpoint;
+  made_.input = open_checkpoint(source_, request.checkpoint, *request.request.rules);
+  const Conversion conversion = decide_conversion(request.request, &made_.input);
+  require_conversion(conversion);
+  RepackOptions options;
+  options.compression.zstd = false;
+  RepackPlan planned = plan_repack(made_.input, conversion, options);
+  made_.layout = conversion.layout;
+  made_.plan = std::move(planned.plan);
+  manifest_ = std::move(planned.manifests.front());
+  fill_checksums(manifest_);
+  prepare();
+}
+
+void CheckpointLoader::prepare() {
   repacker_ = std::make_unique<Repacker>(*source_, made_.input.model, made_.plan, made_.layout,
-                                         manifest_.target);
+                                         layout_parameters(manifest_.target));
   for (size_t i = 0; i < manifest_.layers.size(); ++i) {
     const PlannedFile& file = made_.plan.files[i];
     std::vector<Making>& makings = makings_.emplace_back();
@@ -367,7 +392,8 @@ void CheckpointLoader::stream(size_t layer, size_t tensor, int64_t granule,
   run_schedule(schedule, nowhere, out, scratch, &bring);
   if (checks(output.slot)) {
     const ConstBytes loaded(window.bring(0, size), static_cast<size_t>(size));
-    (void)check_granule(*made_.layout, {file.loaded, manifest_.target}, output.slot, loaded);
+    (void)check_granule(*made_.layout, {file.loaded, layout_parameters(manifest_.target)},
+                        output.slot, loaded);
   }
 }
 

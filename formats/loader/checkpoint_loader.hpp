@@ -21,6 +21,7 @@
 #include "formats/checkpoint/positioned_source.hpp"
 #include "formats/conversion/compare.hpp"
 #include "formats/conversion/repacker.hpp"
+#include "formats/decision/request_json.hpp"
 #include "formats/loader/load_source.hpp"
 
 namespace mxfp4 {
@@ -32,6 +33,9 @@ class CheckpointLoader final : public LoadSource {
   // compares. Throws Error::input naming file and key; for a checkpoint from which the manifest's
   // layers do not follow, with the first difference.
   CheckpointLoader(const std::filesystem::path& checkpoint, std::string_view conversion);
+  // For a deployment, which is decided here. Throws what decide_conversion and plan_repack throw,
+  // and the refusal.
+  CheckpointLoader(const std::filesystem::path& checkpoint, CheckpointRequest request);
   ~CheckpointLoader() override;
 
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
@@ -67,6 +71,8 @@ class CheckpointLoader final : public LoadSource {
     bool from_stored = false;
   };
 
+  // What both constructors end with: `manifest_` and `made_` are set.
+  void prepare();
   // Whether the layout checks the bytes of a slot.
   [[nodiscard]] bool checks(Slot slot) const;
   [[nodiscard]] Way way_of(const PlannedFile& file, const PlannedTensor& tensor) const;

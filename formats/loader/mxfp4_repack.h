@@ -56,11 +56,12 @@ extern "C" {
 
 /* NOLINTBEGIN(readability-identifier-naming): names as C libraries have them. */
 
-/* What a function returns. 2, 3 and 6 mean the same as the program's exit codes. */
+/* What a function returns. 2, 3, 4 and 6 mean the same as the program's exit codes. */
 typedef enum mxfp4_repack_status {
   MXFP4_REPACK_OK = 0,
   MXFP4_REPACK_USAGE = 2,      /* an argument contradicts another one, or this header */
   MXFP4_REPACK_INPUT = 3,      /* the blob is missing, unreadable or damaged */
+  MXFP4_REPACK_UNSUPPORTED = 4, /* no engine would serve it so, or no layout exists */
   MXFP4_REPACK_INTERNAL = 6,   /* a bug of the library */
   MXFP4_REPACK_CANCELLED = 7,  /* `cancel` became other than 0 */
   MXFP4_REPACK_NO_MEMORY = 8,
@@ -171,8 +172,7 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_with(
  * file. Every function takes *blob as it takes a blob's; the bytes are those that `convert` would write,
  * and are made each time that they are read. No file is written.
  *
- * `conversion`: JSON text, the manifest of one rank. `mxfp4-repack explain CHECKPOINT --rank R ... --json`
- * has it as member "manifest"; a blob's mxfp4_repack.json is one, too. It says release, backend, layout,
+ * `conversion`: JSON text, the manifest of one rank, a blob's mxfp4_repack.json say. It says release, backend, layout,
  * target and slice; what does not follow from this checkpoint is MXFP4_REPACK_INPUT, with the first
  * difference. The text is not kept.
  *
@@ -190,6 +190,14 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_with(
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_checkpoint(const char *checkpoint,
                                                                   const char *conversion,
                                                                   mxfp4_repack_blob **blob);
+/* The same for a deployment: the library decides which bytes serve it. `deployment`: a JSON object whose
+ * members have the names of the flags of `mxfp4-repack convert` with underscores, {"revision": "0.33.0",
+ * "arch": "sm90", "tp_size": 8, "rank": 3}; lists and objects where a flag takes several values (libs, no_lib,
+ * layers; env, knob), objects in place of files (target, quantization_config, model_config). What `convert`
+ * would refuse is MXFP4_REPACK_UNSUPPORTED; a member that makes no sense is MXFP4_REPACK_USAGE. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_checkpoint_for(const char *checkpoint,
+                                                                      const char *deployment,
+                                                                      mxfp4_repack_blob **blob);
 /* Opens one safetensors file as it is, in place of a blob: for the tensors that an engine loads beside its
  * experts. There is one layer, 0, whose prefix is empty and which has no experts; its tensors are the file's, in
  * the order of their bytes. Every function takes *blob as it takes a blob's, but:

@@ -201,7 +201,8 @@ def main():
     loader.release()
     del pinned
     torch.cuda.empty_cache()
-    manifest = mxfp4_repack.explain(ARGUMENTS.work / "model", rank=0, **BLOB).document["manifest"]
+    with mxfp4_repack.open_checkpoint(ARGUMENTS.work / "model", rank=0, **BLOB) as made:
+        manifest = made.manifest
     (ARGUMENTS.work / "conversion.json").write_text(json.dumps(manifest))
     fresh_process("blob, plain", ARGUMENTS.work / "none")
     fresh_process("blob, zstd", ARGUMENTS.work / "zstd")

@@ -12,11 +12,12 @@ import blob_maker
 
 NUMBERS = [0, 1, 2, 3, -1, -2, 7, 64, 4096, 1 << 20, (1 << 31) - 1, 1 << 31, -(1 << 31), 1 << 40, (1 << 62) - 1, 1 << 62,
            (1 << 63) - 1, -(1 << 63)]
-STATUSES = {0, 2, 3, 6, 7, 8, 9}
+STATUSES = {0, 2, 3, 4, 6, 7, 8, 9}
 ROOM = 1 << 20  # bytes of memory that every call may write to
 PATHS = [None, b"", b"zstd", b"plain", b"nothing", b"/x\xff\x1b[2J\nnext", b"a" * 5000, b"zstd/mxfp4_repack.json", b"/dev/null",
          b"\xe2\x80\xa8 \xf0\x9f\x92\xa9\x00more", "\u202egnp.".encode()]
-TEXTS = [None, b"", b"{}", b"[" * 100000, b"\xff", b'{"format": "mxfp4-repack", "layers": 5}']
+TEXTS = [None, b"", b"{}", b"[" * 100000, b"\xff", b'{"format": "mxfp4-repack", "layers": 5}',
+         b'{"backend": "MARLIN", "arch": "sm90"}', b'{"arch": "sm70"}', b'{"rank": -1}']
 
 
 class Caller:
@@ -95,6 +96,7 @@ class Caller:
             "open": lambda: [self.pick(PATHS), self.out()],
             "open_with": lambda: [self.pick(PATHS), self.structure(self.drawn.getrandbits(63), whole=16), self.out()],
             "open_checkpoint": lambda: [self.pick(PATHS), self.pick(TEXTS), self.out()],
+            "open_checkpoint_for": lambda: [self.pick(PATHS), self.pick(TEXTS), self.out()],
             "checksum": lambda: [self.place(), self.room(), self.pick([None, self.memory])],
             "manifest": lambda: [blob, self.pick([None, ctypes.byref(ctypes.c_size_t())])],
             "header": lambda: [blob, number(), self.pick([None, ctypes.byref(ctypes.c_size_t())])],
@@ -116,10 +118,10 @@ class Caller:
             "close": lambda: [None], "gpu_close": lambda: [None], "stream_close": lambda: [None],
         }[name]()
 
-    NAMES = ["open", "open_with", "open_checkpoint", "checksum", "manifest", "header", "num_layers", "get_layer",
+    NAMES = ["open", "open_with", "open_checkpoint", "open_checkpoint_for", "checksum", "manifest", "header", "num_layers", "get_layer",
              "get_tensor", "read_layer", "check_file", "read_part", "cut", "gpu_open", "gpu_discard", "stream_open",
              "stream_next", "stream_give_back", "close", "gpu_close", "stream_close", "read", "gpu_read", "gpu_begin"]
-    OPENS = {"open": "close", "open_with": "close", "open_checkpoint": "close", "gpu_open": "gpu_close",
+    OPENS = {"open": "close", "open_with": "close", "open_checkpoint": "close", "open_checkpoint_for": "close", "gpu_open": "gpu_close",
              "stream_open": "stream_close"}
 
     def run(self, calls):

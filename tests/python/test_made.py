@@ -245,6 +245,26 @@ class Made(unittest.TestCase):
         with mxfp4_repack.open_blob("made-blob") as blob, self.assertRaises(mxfp4_repack.BlobError):
             mxfp4_repack.open_checkpoint("made-blob", conversion=blob.manifest)
 
+    def test_the_library_decides(self):
+        """Facts in every form that convert() takes; and what it refuses."""
+        source = blob_maker.model("made-decided", layers=2, experts=3, hidden=320, inter=352)
+        for flags in ({"arch": "H100", "moe_backend": "marlin", "libs": "none", "layers": "1"},
+                      {"platform": "cuda", "arch": "sm90", "backend": "MARLIN", "knob": ["params_dtype=float16"],
+                       "libs": ["flashinfer"], "layers": [0]},
+                      {"arch": "sm80", "revision": "0.33.0", "pad": "512x384", "backend": "MARLIN", "env": {"VLLM_BATCH_INVARIANT": 1}}):
+            with self.subTest(**flags):
+                self.convert(source, **flags)
+                self.compare(source, **flags)
+        for code, kind, flags in ((4, "unsupported", {"arch": "sm70"}), (2, "usage", {"arch": "no machine"}),
+                                  (2, "usage", {"arch": "sm90", "backend": "NONE_SUCH"}),
+                                  (2, "usage", {"arch": "sm90", "rank": 3})):
+            with self.subTest(**flags), self.assertRaises(mxfp4_repack.CommandError) as refused:
+                mxfp4_repack.open_checkpoint(source, **flags)
+            self.assertEqual((refused.exception.exit_code, refused.exception.kind), (code, kind))
+        for flags in ({"include_rest": True}, {"env": "A"}, {"layers": "x"}, {"target": "no-such-file"}):
+            with self.subTest(**flags), self.assertRaises(mxfp4_repack.ArgumentError):
+                mxfp4_repack.open_checkpoint(source, arch="sm90", **flags)
+
     def test_cancelled(self):
         source = blob_maker.model("made-one", layers=1, experts=3, hidden=320, inter=352)
         with mxfp4_repack.open_checkpoint(source, backend="MARLIN", arch="sm90") as made, made.layer(0) as layer:

@@ -238,14 +238,6 @@ def _path(path: PathLike, key: str) -> str:
     return "./" + text if text.startswith("-") else text
 
 
-def refuse_flags(flags: Mapping[str, Any], command: str, group: str) -> None:
-    """Raises ArgumentError for a flag of `command` that is not one of `group`."""
-    others = get_type_hints(_group(command)).keys() - get_type_hints(_group(group)).keys()
-    for name in flags:
-        if name in others:
-            raise ArgumentError("", name, "is not a flag that can be given here")
-
-
 def _group(name: str) -> Any:
     return getattr(known, name.capitalize() + "Flags")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional
 
 from mxfp4_repack.arguments import path_text, whole_number
 from mxfp4_repack.blob import Blob
+from mxfp4_repack.deployment import deployment_json
 from mxfp4_repack.errors import ArgumentError, NotFoundError, RankError
 from mxfp4_repack.native import NativeCheckpoint
 
@@ -42,7 +43,7 @@ def open_checkpoint(path: "os.PathLike[str] | str", *, rank: Optional[int] = Non
     types, shapes, strides and bytes, which are made each time that they are read. Nothing is written.
 
     rank: may be left out if there is one. flags: those of convert() that say what serves (arch, tp_size,
-    backend, ...) and which layers; the program decides, as explain() does. conversion: in place of flags, one
+    backend, ...) and which layers; the library decides, as explain() does. conversion: in place of flags, one
     rank's manifest, such as that of a blob; its checksums are then compared with what is made. Raises
     CommandError if convert() would refuse, and a BlobError where the checkpoint cannot be read or is not
     that of `conversion`. A file of the checkpoint that changes while it is read is a BlobError, too.
@@ -50,19 +51,13 @@ def open_checkpoint(path: "os.PathLike[str] | str", *, rank: Optional[int] = Non
     root = path_text(path)
     asked = 0 if rank is None else whole_number(rank, root, "rank")
     if conversion is None:
-        from mxfp4_repack import commands
-        commands.refuse_flags(flags, "explain", "checkpoint")
-        document = commands.explain(root, rank=asked, **flags).document
-        if document.get("error"):
-            raise commands._error(document)
-        if "manifest" not in document:  # explain answers from a config.json, too
-            raise NotFoundError(root, "", "has no weights")
-        conversion = document["manifest"]
+        opened = NativeCheckpoint(root, deployment=deployment_json(flags, asked))
     else:
         given = [name for name, value in flags.items() if value is not None and value is not False]
         if given:
             raise ArgumentError(root, "conversion", f"says it all: {', '.join(given)} cannot be given beside it")
-    blob = MadeBlob(root, NativeCheckpoint(root, _json_of(conversion, root)), "none")
+        opened = NativeCheckpoint(root, conversion=_json_of(conversion, root))
+    blob = MadeBlob(root, opened, "none")
     if rank is None and blob.ranks > 1:
         raise RankError(root, "", f"{blob.ranks} ranks serve it; say which one this is")
     if rank is not None and blob.rank != asked:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mxfp4_repack import structures
 from mxfp4_repack.errors import (
-    ArgumentError, BlobError, ChecksumError, DependencyError, FormatError, MismatchError, NotFoundError,
+    ArgumentError, BlobError, ChecksumError, CommandError, DependencyError, FormatError, MismatchError, NotFoundError,
     ReadError, SizeError)
 from mxfp4_repack.structures import INT32, POINTER, SIZE
 
@@ -25,6 +25,7 @@ RUNS_IN_RING = 4  # or more: two that the caller holds, the next, space left at 
 
 _NAME = "libmxfp4_repack.so.0"  # the number of the interface's version
 _OK, _INPUT = 0, 3
+_REFUSALS = {2: "usage", 4: "unsupported"}  # the program's exit codes for the same
 _CHECKSUM_BYTES = 33  # 32 digits and a 0
 # mxfp4_repack_fault -> class
 _FAULTS: Dict[int, Type[BlobError]] = {
@@ -61,6 +62,7 @@ def _declared(found: Any) -> Any:
             ("checksum", status, [POINTER, SIZE, text]),
             ("open_with", status, [text, options, handle]),
             ("open_checkpoint", status, [text, text, handle]),
+            ("open_checkpoint_for", status, [text, text, handle]),
             ("open_safetensors", status, [text, handle]),
             ("close", None, [POINTER]),
             ("manifest", text, [POINTER, sizes]),
@@ -152,11 +154,19 @@ class NativeBlob:
 class NativeCheckpoint(NativeBlob):
     """A checkpoint in place of a blob: its layers are made when they are read."""
 
-    def __init__(self, path: str, conversion: bytes) -> None:
+    def __init__(self, path: str, *, conversion: Optional[bytes] = None, deployment: bytes = b"") -> None:
+        """conversion: one rank's manifest; without it the library decides for `deployment`. Raises CommandError
+        where convert() would refuse the deployment."""
         self.handle = POINTER()
         self.functions = library()
-        self._opened(self.functions.mxfp4_repack_open_checkpoint(
-            os.fsencode(path), conversion, ctypes.byref(self.handle)), path)
+        opening = (self.functions.mxfp4_repack_open_checkpoint_for if conversion is None
+                   else self.functions.mxfp4_repack_open_checkpoint)
+        status = opening(os.fsencode(path), deployment if conversion is None else conversion,
+                         ctypes.byref(self.handle))
+        if conversion is None and status in _REFUSALS:
+            raise CommandError("open_checkpoint", self.functions.mxfp4_repack_last_error().decode(errors="replace"),
+                               status, _REFUSALS[status], file=path)
+        self._opened(status, path)
 
 
 class StoredTensor(NamedTuple):

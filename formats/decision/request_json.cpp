@@ -1,0 +1,216 @@
+#include "formats/decision/request_json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "formats/config/deployment_json.hpp"
+#include "formats/config/quantization_override.hpp"
+#include "formats/json/json_fields.hpp"
+#include "formats/json/strict_json.hpp"
+#include "lib/core/deployment_facts.hpp"
+#include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
+#include "lib/layouts/knobs.hpp"
+#include "lib/oracle/machines.hpp"
+#include "lib/oracle/resolve.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using nlohmann::json;
+using Keys = std::vector<std::string_view>;
+
+// The member by its name; nullopt if absent.
+template <class Lookup>
+auto named(const JsonFields& object, std::string_view key, Lookup lookup)
+    -> decltype(lookup(std::string_view{})) {
+  if (!object.has(key)) return std::nullopt;
+  const std::string text = object.string(key);
+  if (const auto value = lookup(std::string_view(text))) return value;
+  throw Error::usage(fmt::format("{}: unknown name {}", key, in_quotes(text)));
+}
+
+std::map<std::string, std::string> pairs(const JsonFields& object, std::string_view key) {
+  std::map<std::string, std::string> found;
+  if (!object.has(key)) return found;
+  const JsonFields inner = object.object(key);
+  for (const auto& item : inner.value().items()) found[item.key()] = inner.string(item.key());
+  return found;
+}
+
+// "--tp-size" -> "tp_size"
+std::string key_of(std::string_view flag) {
+  std::string key(flag.substr(2));
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
+
+void read_machine(const JsonFields& object, bool forced, DeploymentFacts& facts) {
+  facts.platform = named(object, "platform", platform_from_name);
+  facts.needs_arch = !forced;
+  if (!object.has("arch")) return;
+  const std::string name = object.string("arch");
+  const Machine* machine = find_machine(name);
+  if (machine != nullptr) {
+    facts.arch = forced || machine->least.empty() ? machine->arch : machine->least;
+  } else if (facts.platform && !has_capability(*facts.platform)) {
+    facts.arch = name;  // no rule reads it
+  } else {
+    throw Error::usage(fmt::format("arch: unknown machine {}", in_quotes(name)));
+  }
+}
+
+void read_libs(const JsonFields& object, const RuleSet& rules, DeploymentFacts& facts) {
+  const auto known = [&](std::string_view key, const std::string& name) {
+    if (!is_package(rules, name)) {
+      throw Error::usage(fmt::format("{}: unknown kernel package {}", key, in_quotes(name)));
+    }
+    return name;
+  };
+  if (object.has("libs")) {
+    facts.libs.emplace();
+    for (const std::string& item : object.strings("libs")) {
+      const size_t end = item.find("==");
+      const std::string name = known("libs", item.substr(0, end));
+      facts.libs->insert(name);
+      if (end != std::string::npos) facts.lib_versions[name] = item.substr(end + 2);
+    }
+  }
+  if (!object.has("no_lib")) return;
+  for (const std::string& name : object.strings("no_lib")) {
+    facts.absent_libs.insert(known("no_lib", name));
+  }
+}
+
+void read_facts(const JsonFields& object, DeploymentFacts& facts, std::vector<std::string>& keys) {
+  for_each_fact([&](const FactRow& row, auto members) {
+    for (const std::string_view flag : {row.flag, row.other_flag}) {
+      if (flag.empty()) continue;
+      keys.push_back(key_of(flag));
+      if (object.has(keys.back())) object.read(keys.back(), (facts.*members.given).emplace());
+    }
+  });
+}
+
+// The rules of the release that serves: as asked, else the target's, else the newest.
+const RuleSet& rules_of_request(const JsonFields& object, const DeploymentFacts& target) {
+  const std::optional<Engine> engine = named(object, "engine", engine_from_name);
+  const std::string name = object.string_or("revision", target.engine_version.value_or(""));
+  if (name.empty()) return default_revision(engine.value_or(Engine::kVllm));
+  const bool prefixed = engine != Engine::kSglang || engine_of_revision(name) == *engine;
+  return revision_by_name(prefixed ? name : fmt::format("sglang-{}", name));
+}
+
+// "3072x2944"; none for the words of --pad.
+std::optional<LayerDims> padded_sizes(const std::string& text) {
+  if (text == "auto" || text == "none") return std::nullopt;
+  LayerDims dims;
+  int used = 0;
+  if (std::sscanf(text.c_str(), "%7ldx%7ld%n", &dims.hidden_size, &dims.intermediate_size, &used) ==
+          2 &&
+      used == static_cast<int>(text.size()) && dims.hidden_size > 0 && dims.intermediate_size > 0) {
+    return dims;
+  }
+  throw Error::usage(fmt::format("pad: {} is not auto, none or two sizes", in_quotes(text)));
+}
+
+DeploymentFacts read_deployment(const JsonFields& object, const RuleSet& rules, bool forced,
+                                std::vector<std::string>& keys) {
+  DeploymentFacts facts;
+  read_machine(object, forced, facts);
+  read_libs(object, rules, facts);
+  read_facts(object, facts, keys);
+  facts.env = pairs(object, "env");
+  facts.selector = named(object, "selector", selector_from_name);
+  if (object.has("quantization_config")) {
+    const auto config = parse_quantization_config(rules, object.at("quantization_config").dump());
+    if (config) {
+      facts.activation_override = config->moe_activation();
+      facts.weight_override = config->moe_weight();
+    }
+  }
+  return facts;
+}
+
+CheckpointOptions read_checkpoint(const JsonFields& object) {
+  CheckpointOptions options;
+  options.style = named(object, "style", style_from_name);
+  options.family = named(object, "family", family_from_name);
+  if (object.has("model_config")) {
+    options.config_text = object.at("model_config").dump();
+    options.config_path = "model_config";
+  }
+  if (object.has("layers")) {
+    for (const int64_t layer : object.integers("layers")) options.layers.insert(layer);
+  }
+  return options;
+}
+
+CheckpointRequest read_request(const JsonFields& object) {
+  CheckpointRequest out;
+  out.checkpoint = read_checkpoint(object);
+  ConversionRequest& request = out.request;
+  const DeploymentFacts target =
+      object.has("target") ? parse_target(object.at("target").dump()) : DeploymentFacts();
+  request.rules = &rules_of_request(object, target);
+  request.backend = named(object, "backend", backend_from_name);
+  std::vector<std::string> keys;
+  request.deployment = merge_facts(
+      read_deployment(object, *request.rules, request.backend.has_value(), keys), target);
+  request.family = out.checkpoint.family;
+  request.knobs = pairs(object, "knob");
+  Target knobs;
+  knobs.knobs = request.knobs;
+  check_knobs(knobs);
+  if (object.string_or("expert_placement", "linear") == "round_robin") {
+    request.placement = ExpertPlacement::kRoundRobin;
+  }
+  const std::string pad = object.string_or("pad", "auto");
+  request.pad = pad != "none";
+  request.padded = padded_sizes(pad);
+  request.rank = object.integer_or("rank", 0);
+  request.allow_known_defects =
+      object.has("allow_known_defects") && object.boolean("allow_known_defects");
+  request.allow_unservable = object.has("allow_unservable") && object.boolean("allow_unservable");
+  Keys known(keys.begin(), keys.end());
+  known.insert(known.end(), {"engine",
+                             "revision",
+                             "platform",
+                             "arch",
+                             "backend",
+                             "family",
+                             "selector",
+                             "libs",
+                             "no_lib",
+                             "env",
+                             "knob",
+                             "quantization_config",
+                             "target",
+                             "expert_placement",
+                             "pad",
+                             "rank",
+                             "allow_known_defects",
+                             "allow_unservable",
+                             "style",
+                             "model_config",
+                             "layers"});
+  object.only(known);
+  return out;
+}
+
+}  // namespace
+
+CheckpointRequest parse_checkpoint_request(std::string_view text) {
+  try {
+    const json value = parse_strict_json(text);
+    return read_request(JsonFields(value));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kInput) throw;
+    throw Error::usage(error.what());  // the text is the caller's own
+  }
+}
+
+}  // namespace mxfp4
