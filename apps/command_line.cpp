@@ -125,9 +125,6 @@ void declare_inspect(CLI::App& app, CommandLine& line) {
       ->transform(number_in(0, 999999))
       ->option_text("N")
       ->group("What is shown");
-  command->add_option("--html", line.inspect.html, "Write a page about a blob, for a browser")
-      ->option_text("FILE")
-      ->group("What is shown");
   add_machine_flags(*command, line.inspect.deployment);
   add_parallel_flags(*command, line.inspect.deployment);
   add_input_flags(*command, line.inspect.input);
@@ -144,39 +141,19 @@ void declare_explain(CLI::App& app, CommandLine& line) {
       "explain", "Say which backend a deployment gets, and every candidate's reason");
   command->footer(
       "mxfp4-repack explain gpt-oss-120b/ --arch sm100\n"
-      "mxfp4-repack explain gpt-oss-120b/ --arch H200 --all\n"
+      "mxfp4-repack explain gpt-oss-120b/ --arch H200 -v\n"
       "mxfp4-repack explain --arch sm120 --moe-backend triton\n"
-      "mxfp4-repack explain model/ --arch sm90 --history\n"
-      "mxfp4-repack explain model/ --fleet fleet.txt --html fleet.html\n"
+      "mxfp4-repack explain model/ --arch sm90 --against all\n"
       "mxfp4-repack explain model/ --arch sm90 --against 0.28.0");
   CLI::Option* input = command->add_option(kInputName, options.input.path,
                                            "Checkpoint; without one the flags decide");
   command
       ->add_option("--against", options.against,
-                   "Show what another release decides differently (list revisions)")
-      ->option_text("NAME")
-      ->group("Question");
-  command
-      ->add_flag("--all", options.all,
-                 "Every backend: how this deployment gets it, or what it would need")
-      ->excludes(command->get_option("--against"))
-      ->group("Question");
-  command
-      ->add_flag("--history", options.history,
-                 "Every release: backend, sizes, and whose blobs it still takes")
-      ->excludes(command->get_option("--against"))
-      ->excludes(command->get_option("--all"))
+                   "Show what other releases decide differently (list revisions)")
+      ->option_text("NAME[,NAME]|all")
       ->group("Question");
   command->add_option("--batch", options.batch, "Answer JSON lines; - is stdin")
       ->option_text("FILE|-")
-      ->group("Question");
-  command
-      ->add_option("--fleet", options.fleet,
-                   "Every release for each deployment of a file, a line NAME: [--blob OUT] FLAGS")
-      ->option_text("FILE")
-      ->group("Question");
-  command->add_option("--html", options.html, "With --fleet: write the table as a page, too")
-      ->option_text("FILE")
       ->group("Question");
   add_machine_flags(*command, options.deployment);
   add_parallel_flags(*command, options.deployment);

@@ -180,7 +180,7 @@ std::string machine_hint(const std::string& given) {
            "all";
   }
   if (lower == "all" || lower == "any") {
-    return "one machine at a time; mxfp4-repack explain --fleet FILE answers for several";
+    return "one machine at a time";
   }
   // Neither CUDA, ROCm, XPU nor a CPU: the engine's plug-ins for them choose by rules of their own.
   for (const std::string_view other :

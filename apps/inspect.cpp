@@ -9,8 +9,6 @@
 #include "apps/commands.hpp"
 #include "apps/fit_words.hpp"
 #include "apps/given_facts.hpp"
-#include "apps/html_page.hpp"
-#include "apps/inspect_html.hpp"
 #include "apps/inspect_layers.hpp"
 #include "apps/inspect_tensors.hpp"
 #include "apps/json_output.hpp"
@@ -255,17 +253,6 @@ Rows rank_rows(const std::vector<std::filesystem::path>& blobs,
   return rows;
 }
 
-void write_page(const InspectOptions& asked, const std::vector<std::filesystem::path>& blobs,
-                const std::vector<Manifest>& manifests) {
-  std::vector<PageRank> ranks;
-  for (size_t i = 0; i < blobs.size(); ++i) {
-    const std::filesystem::path name = blobs.size() == 1 ? asked.input.path : blobs[i].filename();
-    ranks.push_back(
-        {name.string(), manifests[i], blob_tensors(blobs[i], manifests[i], std::nullopt)});
-  }
-  write_html_page(asked.html, blob_page(asked.input.path, ranks));
-}
-
 std::string_view serves_word(Fit fit) {
   if (fit == Fit::kNotKnown) return "not known";
   return fit == Fit::kYes ? "yes" : "no";
@@ -308,10 +295,6 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
     rows.push_back({"serves", fmt::format("{}: {}", options.revision, serves_word(answer.fit))});
     for (const std::string& reason : answer.reasons) rows.push_back({"because", reason});
   }
-  if (!asked.html.empty()) {
-    write_page(asked, blobs, manifests);
-    console.note(fmt::format("{}: page about the blob", shell_word(asked.html.string())));
-  }
   if (console.json()) {
     Json json = json_document("inspect");
     json["kind"] = "blob";
@@ -349,14 +332,12 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   refuse_unfinished(options.input.path);
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
   if (!blobs.empty()) {
-    require_useful(options.given, {kInputName, "--revision", "--tensors", "--layer", "--html"},
-                   "with a blob",
+    require_useful(options.given, {kInputName, "--revision", "--tensors", "--layer"}, "with a blob",
                    fmt::format("mxfp4-repack fits {} {} says whether the blob fits a deployment",
                                shell_word(options.input.path.string()),
                                fmt::join(as_typed(flags_for_fits(options.given)), " ")));
     return inspect_blob(blobs, options, console);
   }
-  if (!options.html.empty()) throw Error::usage("--html: has no effect with a checkpoint");
 
   // Open: the input is a checkpoint. Read its headers.
   const ConversionRequest request = request_from(options.deployment);

@@ -157,7 +157,7 @@ std::optional<Error> no_moe_backend(const RuleSet& rules, const std::string& nam
                                           name, fmt::join(models, ", ")))
         .hint("the checkpoint's model_type and the platform decide whether this one does");
   }
-  std::string hint = "mxfp4-repack explain --all shows how to get each backend";
+  std::string hint = "mxfp4-repack list backends shows the names of each";
   for (const Release* release : releases_of(rules.engine)) {  // the newest is the last
     if (is_alias(rules_of(*release), name))
       hint = fmt::format("--revision {} has one", release->name);

@@ -131,20 +131,15 @@ struct InspectOptions {
   RequestFlags deployment;
   bool tensors = false;          // list the tensors of all layers
   std::optional<int64_t> layer;  // list the tensors of this layer
-  std::filesystem::path html;    // page to write; empty: none
 };
 
 struct ExplainOptions {
   std::vector<GivenFlag> given;
   InputOptions input;  // path empty: only flags
   RequestFlags deployment;
-  std::string against;
-  bool history = false;               // every revision's answer
+  std::string against;                // releases, with commas between them, or "all"
   std::vector<std::string> defaults;  // Defaults::words(), for -v
   std::string batch;
-  bool all = false;             // every backend
-  std::filesystem::path fleet;  // a file of deployments, one a line; empty: one deployment
-  std::filesystem::path html;   // with `fleet`: page to write
 };
 
 struct VerifyOptions {

@@ -4,13 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <string>
 
 #include "apps/commands.hpp"
 #include "apps/explain/explain_against.hpp"
-#include "apps/explain/explain_fleet.hpp"
-#include "apps/explain/explain_history.hpp"
 #include "apps/explain/explain_next.hpp"
 #include "apps/explain/explain_report.hpp"
 #include "apps/explain/explain_side.hpp"
@@ -55,10 +54,9 @@ Explanation explain(const ConversionRequest& request, ExplainCall& call) {
     e.imagined = checkpoint->imagined;
     e.warnings = checkpoint->model.warnings;
   }
-  if (call.options.against.empty() && !call.options.history) {
-    e.candidates = examine_trace(asker_of(request, e, input), e.decision);
-    if (call.options.all) e.alternatives = find_alternatives(request, e, input);
-    e.next = next_command(call.options, request, input, e);
+  if (call.options.against.empty()) {
+    e.candidates = examine_trace(rules, e.deployment, e.decision);
+    e.next = next_command(call.options, input != nullptr, e);
     e.start = start_source(e, e.imagined ? nullptr : call.source.get());
   }
   if (!e.decision.backend) return e;
@@ -67,45 +65,50 @@ Explanation explain(const ConversionRequest& request, ExplainCall& call) {
   return e;
 }
 
-// The rules that --against names; a bare number is a release of the engine that is asked.
-const RuleSet& rules_against(const RuleSet& rules, const std::string& name) {
-  const bool number = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) != 0;
-  return rules_named(number ? revision_of_engine(std::string(engine_name(rules.engine)), name)
-                            : name);
+// The rules that --against names, oldest first for "all"; a bare number is a release of the engine
+// that is asked.
+std::vector<const RuleSet*> rules_against(const RuleSet& rules, const std::string& names) {
+  std::vector<const RuleSet*> found;
+  if (names == "all") {
+    for (const Release* release : releases_of(rules.engine)) {
+      if (const RuleSet& other = rules_of(*release); &other != &rules) found.push_back(&other);
+    }
+    return found;
+  }
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t end = std::min(names.find(',', begin), names.size());
+    const std::string name = names.substr(begin, end - begin);
+    const bool number =
+        !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) != 0;
+    if (name.empty()) throw Error::usage("--against: a release has no name");
+    found.push_back(&rules_named(
+        number ? revision_of_engine(std::string(engine_name(rules.engine)), name) : name));
+    begin = end + 1;
+  }
+  return found;
 }
 
 // The exit code is the one of explain without --against.
 int explain_against(const RuleSet& rules, ExplainCall& call, const Console& console) {
   const Side here = explain_side(rules, call);
-  const Side there = explain_side(rules_against(rules, call.options.against), call);
-  if (here.error && there.error) throw Error(*here.error);
+  std::vector<Side> others;
+  for (const RuleSet* other : rules_against(rules, call.options.against)) {
+    others.push_back(explain_side(*other, call));
+  }
+  const bool answered =
+      !here.error || std::ranges::any_of(others, [](const Side& side) { return !side.error; });
+  if (!answered) throw Error(*here.error);
   report_given_facts(call.options.deployment, rules, console);
   report_assumed_rules(call.options.deployment, rules, console);
   if (console.json()) {
-    console.result_json(comparison_json(here, there));
+    console.result_json(comparison_json(here, others));
+  } else if (others.size() == 1) {
+    console.result(comparison_text(here, others.front()));
   } else {
-    console.result(comparison_text(here, there));
+    console.result(comparison_table(console, here, others));
   }
   if (here.error) throw Error(*here.error);
   require_conversion(here.explanation);
-  return kOk;
-}
-
-// Shows every revision's answer. Throws if no revision understands the question.
-int explain_history(ExplainCall& call, const Console& console) {
-  std::vector<HistoryRow> rows;
-  for (const Release* release : releases_of(rules_for(call.options.deployment).engine)) {
-    rows.push_back({release, explain_side(rules_of(*release), call)});
-  }
-  if (std::ranges::all_of(rows, [](const HistoryRow& row) { return row.side.error.has_value(); })) {
-    throw Error(*rows.back().side.error);
-  }
-  find_takes(rows);
-  if (console.json()) {
-    console.result_json(history_json(rows));
-  } else {
-    console.result(history_text(console, rows));
-  }
   return kOk;
 }
 
@@ -120,21 +123,6 @@ Side explain_side(const RuleSet& rules, ExplainCall& call) {
 }
 
 int run_explain(const ExplainOptions& options, const Console& console) {
-  if (!options.html.empty() && options.fleet.empty()) {
-    throw Error::usage("--html: has no effect without --fleet");
-  }
-  if (!options.fleet.empty()) {
-    require_useful(options.given, {"--fleet", "--html", kInputName, "--style", "--model-config"},
-                   "with --fleet, whose lines have the flags of a deployment");
-    return explain_fleet(options, console);
-  }
-  if (options.history) {
-    if (!options.deployment.revision.empty()) {
-      throw Error::usage("--revision: has no effect with --history, which shows every revision");
-    }
-    ExplainCall call{options};
-    return explain_history(call, console);
-  }
   // Ask: find the rules.
   const RuleSet& rules = rules_for(options.deployment);
   if (!options.batch.empty()) {
@@ -143,7 +131,7 @@ int run_explain(const ExplainOptions& options, const Console& console) {
       throw Error::usage(
           fmt::format("--batch: {} chooses by a checkpoint's config, which a line lacks",
                       engine_title(rules.engine)))
-          .hint("explain CHECKPOINT answers for one deployment, --fleet for several");
+          .hint("explain CHECKPOINT answers for one deployment");
     }
     report_assumed_rules(options.deployment, rules, console);
     return explain_batch(rules, options.batch, console.verbose() > 0);

@@ -135,17 +135,73 @@ std::string comparison_text(const Side& here, const Side& there) {
   return out;
 }
 
-Json comparison_json(const Side& here, const Side& there) {
-  const RevisionDifference difference = compare_revisions(here.answer(), there.answer());
-  Json out = json_document("explain");
-  out["revision"] = here.rules.name;
-  out["against"] = there.rules.name;
-  out["repack"] = difference.repack;
-  auto& changes = out["changes"] = Json::array();
-  for (const RevisionChange& change : changes_of(here, there, difference)) {
-    changes.push_back({{"what", change.what}, {"here", change.here}, {"there", change.there}});
+namespace {
+
+// Null where the release chooses no backend, or makes no blob.
+std::string_view backend_of(const Side& side) {
+  const bool chosen = !side.error && side.explanation.decision.backend;
+  return chosen ? backend_name(*side.explanation.decision.backend) : std::string_view();
+}
+
+const LayerDims* padded_of(const Side& side) {
+  const bool cut = decided(side) && !side.explanation.ranks.empty();
+  return cut ? &side.explanation.ranks.front().padded : nullptr;
+}
+
+std::string_view bytes_word(const Side& here, const Side& there) {
+  if (!decided(there)) return "refused";
+  if (!decided(here)) return "";
+  return share_blobs(here.answer(), there.answer()) ? "same" : "other";
+}
+
+std::vector<std::string> cells(const Side& here, const Side& side, std::string_view bytes) {
+  const LayerDims* padded = padded_of(side);
+  return {std::string(side.rules.name), std::string(backend_of(side)),
+          decided(side) ? layout_text(side.explanation.row) : "",
+          padded == nullptr
+              ? ""
+              : fmt::format("{} x {}", padded->hidden_size, padded->intermediate_size),
+          std::string(&here == &side && decided(side) ? "as asked" : bytes)};
+}
+
+Json side_json(const Side& side) {
+  const LayerDims* padded = padded_of(side);
+  Json out = {{"revision", side.rules.name}};
+  out["backend"] = text_or_null(backend_of(side));
+  out["layout"] = decided(side) ? Json(layout_text(side.explanation.row)) : Json();
+  out["padded_hidden_size"] = padded == nullptr ? Json() : Json(padded->hidden_size);
+  out["padded_intermediate_size"] = padded == nullptr ? Json() : Json(padded->intermediate_size);
+  return out;
+}
+
+}  // namespace
+
+std::string comparison_table(const Console& console, const Side& here,
+                             const std::vector<Side>& others) {
+  std::vector<std::vector<std::string>> lines = {
+      {"release", "backend", "layout", "padded H x I", "bytes"}};
+  lines.push_back(cells(here, here, bytes_word(here, here)));
+  for (auto other = others.rbegin(); other != others.rend(); ++other) {
+    lines.push_back(cells(here, *other, bytes_word(here, *other)));
   }
-  out["verdict"] = verdict(here, there, difference);
+  return console.table(lines);
+}
+
+Json comparison_json(const Side& here, const std::vector<Side>& others) {
+  Json out = json_document("explain");
+  out.update(side_json(here));
+  auto& against = out["against"] = Json::array();
+  for (const Side& there : others) {
+    const RevisionDifference difference = compare_revisions(here.answer(), there.answer());
+    auto& item = against.emplace_back(side_json(there));
+    item["repack"] = difference.repack;
+    auto& changes = item["changes"] = Json::array();
+    for (const RevisionChange& change : changes_of(here, there, difference)) {
+      changes.push_back({{"what", change.what}, {"here", change.here}, {"there", change.there}});
+    }
+    item["verdict"] = verdict(here, there, difference);
+    item["error"] = decided(there) ? Json() : Json(outcome(there));
+  }
   if (here.error) out["error"] = error_json(*here.error);
   if (!here.error && here.explanation.refusal) out["error"] = error_json(*here.explanation.refusal);
   return out;

@@ -21,6 +21,9 @@ struct Side {
 };
 
 [[nodiscard]] std::string comparison_text(const Side& here, const Side& there);
-[[nodiscard]] Json comparison_json(const Side& here, const Side& there);
+// One line for each release: backend, layout, sizes, and whether the bytes are those of `here`.
+[[nodiscard]] std::string comparison_table(const Console& console, const Side& here,
+                                           const std::vector<Side>& others);
+[[nodiscard]] Json comparison_json(const Side& here, const std::vector<Side>& others);
 
 }  // namespace mxfp4

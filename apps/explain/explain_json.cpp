@@ -1,8 +1,7 @@
-// Shows what `explain` found as JSON, with each condition and what would meet it.
+// Shows what `explain` found as JSON, with each condition.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "apps/change_words.hpp"
 #include "apps/explain/explain_report.hpp"
 #include "lib/core/deployment_facts.hpp"
 #include "lib/layouts/output.hpp"
@@ -70,19 +69,6 @@ void add_choice(Json& out, const Explanation& e) {
   out["layout"] = has_layout ? Json(id_of(*e.row->layout)) : Json();
 }
 
-// {"kind": "variable", "name": "VLLM_X", "value": "1", "words": "--env VLLM_X=1"}
-Json changes_json(const std::vector<Change>& changes) {
-  auto out = Json::array();
-  for (const Change& change : changes) {
-    Json json = {{"kind", fact_name(change.kind)}};
-    json["name"] = text_or_null(change.name);
-    json["value"] = or_null(change.value);
-    json["words"] = change_words(change);
-    out.push_back(std::move(json));
-  }
-  return out;
-}
-
 // Null for a candidate that is supported.
 Json reason_json(const TraceStep& step) { return step.supported ? Json() : Json(step.reason); }
 
@@ -95,27 +81,9 @@ Json candidate_json(const Candidate& candidate) {
   out["reason"] = reason_json(step);
   auto& conditions = out["conditions"] = Json::array();
   for (const ConditionAnswer& condition : candidate.conditions) {
-    conditions.push_back({{"topic", condition.topic},
-                          {"condition", condition.text},
-                          {"met", condition.met},
-                          {"needs", changes_json(condition.needs)}});
+    conditions.push_back(
+        {{"topic", condition.topic}, {"condition", condition.text}, {"met", condition.met}});
   }
-  out["needs"] = changes_json(candidate.needs);
-  return out;
-}
-
-Json alternative_json(const Explanation& e, const Alternative& other) {
-  Json out = {{"backend", backend_name(other.backend)},
-              {"usable", other.usable()},
-              {"chosen", is_chosen(e, other)},
-              {"needs", changes_json(other.needs)},
-              {"how", changes_json(other.how)}};
-  if (!other.conversion) return out;
-  out["layout"] = id_of(*other.conversion->layout);
-  if (other.conversion->ranks.empty()) return out;
-  out["num_ranks"] = other.conversion->ranks.size();
-  out["padded"] = dims_json(other.conversion->ranks.front().padded);
-  out["blob_bytes"] = other.blob_bytes;
   return out;
 }
 
@@ -140,10 +108,6 @@ Json explanation_json(const RuleSet& rules, const ExplainOptions& options, const
   out["notes"] = notes;
   auto& candidates = out["candidates"] = Json::array();
   for (const Candidate& candidate : e.candidates) candidates.push_back(candidate_json(candidate));
-  if (options.all) {
-    auto& others = out["alternatives"] = Json::array();
-    for (const Alternative& other : e.alternatives) others.push_back(alternative_json(e, other));
-  }
   out["next"] = fmt::format("{}", fmt::join(e.next.parts, " "));
   out["next_changes"] = e.next.changed;
   out["start"] = nullptr;

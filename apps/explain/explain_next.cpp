@@ -2,17 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
-#include "apps/change_words.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/decision/config_only.hpp"
-#include "formats/decision/next_step.hpp"
 
 namespace mxfp4 {
 namespace {
 
-const std::set<std::string> kOfExplain = {kInputName, "--against", "--all", "--history"};
+const std::set<std::string> kOfExplain = {kInputName, "--against"};
 
 std::string input_word(const ExplainOptions& options) {
   const std::filesystem::path& path = options.input.path;
@@ -34,52 +33,40 @@ std::vector<std::string> inspect_command(const ExplainOptions& options) {
   return parts;
 }
 
-// The command that converts after these changes.
-std::vector<std::string> convert_command(const ExplainOptions& options,
-                                         const ConversionRequest& request,
-                                         const OpenedCheckpoint* checkpoint,
-                                         const Conversion& conversion,
-                                         const std::vector<Change>& changes) {
-  std::set<std::string> skip = kOfExplain;
-  if (!changes.empty()) skip.insert("--backend");
+// The command that converts as it was asked for.
+std::vector<std::string> convert_command(const ExplainOptions& options) {
   std::vector<std::string> parts{
       fmt::format("mxfp4-repack convert {} -o OUT", input_word(options))};
-  for (std::string& flag :
-       changed_flags(options.given, asker_of(request, conversion, checkpoint), changes, skip)) {
-    parts.push_back(std::move(flag));
+  for (const GivenFlag& flag : options.given) {
+    if (kOfExplain.contains(flag.name)) continue;
+    for (std::string& words : as_typed({flag})) parts.push_back(std::move(words));
   }
   return parts;
 }
 
+// The nearest of the sizes that work, a smaller one if there is one.
+int64_t nearest_size(const ExplainOptions& options, const WorkingSizes& working) {
+  const int64_t asked = (options.deployment.facts.*working.size).value_or(1);
+  const auto above = std::ranges::upper_bound(working.values, asked);
+  return above == working.values.begin() ? *above : *(above - 1);
+}
+
 }  // namespace
 
-NextCommand next_command(const ExplainOptions& options, const ConversionRequest& request,
-                         const OpenedCheckpoint* checkpoint, const DecidedConversion& conversion) {
-  const NextStep next = next_step(request, conversion, checkpoint, conversion.working);
-  switch (next.command) {
-    case NextStep::Command::kInspect:
-      return {inspect_command(options), input_word(options), {}};
-    case NextStep::Command::kListBackends:
-      return {{"mxfp4-repack list backends"}, input_word(options), {}};
-    case NextStep::Command::kConvert:
-      break;
-  }
-  NextCommand command{convert_command(options, request, checkpoint, conversion, next.changes),
-                      input_word(options),
-                      {}};
-  for (const Change& change : next.changes) command.changed.push_back(change_words(change));
-  const auto replace = [&](std::string_view flag, const auto& value) {
-    const std::string begin = fmt::format("{} ", flag);
+NextCommand next_command(const ExplainOptions& options, bool has_checkpoint,
+                         const DecidedConversion& conversion) {
+  NextCommand command{convert_command(options), input_word(options), {}};
+  if (!conversion.refusal) return command;
+  if (!conversion.working.values.empty()) {
+    const std::string begin = fmt::format("{} ", flag_of(conversion.working.size));
     std::erase_if(command.parts, [&](const std::string& part) { return part.starts_with(begin); });
-    command.parts.push_back(fmt::format("{}{}", begin, value));
+    command.parts.push_back(fmt::format("{}{}", begin, nearest_size(options, conversion.working)));
     command.changed.push_back(command.parts.back());
-  };
-  if (next.allow_known_defects) {
-    command.parts.emplace_back("--allow-known-defects");
-    command.changed.push_back(command.parts.back());
+    return command;
   }
-  if (next.release != nullptr) replace("--revision", next.release->name);
-  if (!next.sizes.values.empty()) replace(flag_of(next.sizes.size), next.sizes.values.front());
+  const bool sizes = conversion.layout != nullptr && has_checkpoint;
+  command.parts =
+      sizes ? inspect_command(options) : std::vector<std::string>{"mxfp4-repack list backends"};
   return command;
 }
 

@@ -6,7 +6,6 @@
 
 #include "apps/options.hpp"
 #include "apps/request.hpp"
-#include "formats/decision/alternatives.hpp"
 
 namespace mxfp4 {
 
@@ -16,10 +15,9 @@ struct NextCommand {
   std::vector<std::string> changed;  // what is not as it was asked for, in words
 };
 
-// The command of next_step().
-[[nodiscard]] NextCommand next_command(const ExplainOptions& options,
-                                       const ConversionRequest& request,
-                                       const OpenedCheckpoint* checkpoint,
+// The conversion as it was asked for. Of one that is refused: with a parallel size that works; else
+// what shows the obstacle, the checkpoint's sizes or the table of backends.
+[[nodiscard]] NextCommand next_command(const ExplainOptions& options, bool has_checkpoint,
                                        const DecidedConversion& conversion);
 
 }  // namespace mxfp4

@@ -27,10 +27,6 @@ LayerDims share_of(const Explanation& e) {
           e.model.intermediate_size / rank.tp_size};
 }
 
-bool is_chosen(const Explanation& e, const Alternative& other) {
-  return !e.decision.forced && e.decision.backend == other.backend && !e.refusal;
-}
-
 std::string sizes_text(const Explanation& e) {
   if (e.ranks.empty()) {
     return fmt::format("{}, {}", multiple_text("H", e.multiples.hidden_size),

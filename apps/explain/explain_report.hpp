@@ -12,8 +12,8 @@
 #include "apps/options.hpp"
 #include "apps/request.hpp"
 #include "formats/blob/manifest.hpp"
-#include "formats/decision/alternatives.hpp"
 #include "lib/oracle/checkpoint.hpp"
+#include "lib/oracle/examine.hpp"
 
 namespace mxfp4 {
 
@@ -24,7 +24,6 @@ struct Explanation : DecidedConversion {
   NextCommand next{};                   // the command to type
   std::optional<StartSource> start{};   // blob or checkpoint
   std::vector<Candidate> candidates{};
-  std::vector<Alternative> alternatives{};  // with --all
   // Only with a backend:
   std::optional<KernelSettings> settings{};
   LayerDims multiples{};  // sizes are rounded up to these
@@ -40,8 +39,6 @@ struct Explanation : DecidedConversion {
 
 // The answer in one line.
 [[nodiscard]] std::string answer_text(const RuleSet& rules, const Explanation& explanation);
-// Whether the deployment gets `other` without any change.
-[[nodiscard]] bool is_chosen(const Explanation& explanation, const Alternative& other);
 // What only the weights could show, in one line.
 inline constexpr std::string_view kOnlyWeights =
     "from the config only: the weights could show that layers differ from it, have biases, or hold "

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "apps/change_words.hpp"
 #include "apps/explain/explain_report.hpp"
 #include "apps/given_facts.hpp"
 #include "apps/text_layout.hpp"
@@ -109,9 +108,6 @@ void append_conditions(std::string& out, const Console& console,
       continue;
     }
     append_wrapped(out, "       " + console.bad("unmet") + "  ", kIndent, condition.text);
-    append_wrapped(
-        out, "         by   ", kIndent,
-        condition.needs.empty() ? "no flag: the model decides it" : change_words(condition.needs));
   }
   if (!met.empty()) append_wrapped(out, "       " + console.good("met") + "    ", kIndent, met);
 }
@@ -137,8 +133,9 @@ void append_tried(std::string& out, const Console& console, const Explanation& e
     if (candidate.step.supported) continue;
     const std::string name = candidate.backend ? std::string(backend_name(*candidate.backend))
                                                : candidate.step.candidate;
-    const std::string what =
-        candidate.needs.empty() ? candidate.step.reason : "needs " + change_words(candidate.needs);
+    const std::string what = candidate.step.needs.empty()
+                                 ? candidate.step.reason
+                                 : fmt::format("needs {}", candidate.step.needs);
     if (!said.emplace(name, what).second) continue;
     if (said.size() == 1) {
       out += "\n" + console.bold(e.decision.backend ? "tried before it" : "tried") + "\n";
@@ -166,76 +163,8 @@ void append_chosen(std::string& out, const Console& console, const Explanation& 
   }
 }
 
-// Layout, padded sizes and bytes of an alternative.
-std::string outcome_text(const Alternative& other) {
-  Explanation there{{*other.conversion}};
-  there.multiples = rounding_multiples(*there.rules, there.caller, there.target);
-  std::string sizes = sizes_text(there);
-  if (!there.ranks.empty()) {
-    const LayerDims& padded = there.ranks.front().padded;
-    sizes = fmt::format("H {}, I {}", padded.hidden_size, padded.intermediate_size);
-  }
-  std::string text = fmt::format("{}, {}", layout_text(other.conversion->row), sizes);
-  if (other.blob_bytes > 0) text += fmt::format(", {}", human_bytes(other.blob_bytes));
-  return text;
-}
-
-void append_alternative(std::string& out, const Console& console, const Explanation& e,
-                        const Alternative& other) {
-  const bool chosen = is_chosen(e, other);
-  const auto line = [&](std::string_view first, const std::string& text) {
-    append_wrapped(out, std::string(first), kBackendColumn, text);
-  };
-  std::string name = label(backend_name(other.backend), kBackendColumn);
-  if (chosen) name = console.good(name);
-  const std::string blank = label("", kBackendColumn);
-  std::vector<Change> changes = other.needs;
-  changes.insert(changes.end(), other.how.begin(), other.how.end());
-  if (!other.usable()) {
-    line(name, "needs " + change_words(changes));
-    return;
-  }
-  line(name, chosen ? "chosen, as asked" : "by " + change_words(changes));
-  line(blank, outcome_text(other));
-}
-
-void append_alternatives(std::string& out, const Console& console, const Explanation& e) {
-  if (e.alternatives.empty()) return;
-  const auto usable = std::ranges::count_if(e.alternatives, &Alternative::usable);
-  out += "\n" + console.bold(usable > 0 ? "this deployment can use"
-                                        : "this deployment can use no backend");
-  if (usable > 0 && !e.ranks.empty()) out += " (layout, padded sizes, blob before compression)";
-  out += "\n";
-  for (const Alternative& other : e.alternatives) {
-    if (other.usable()) append_alternative(out, console, e, other);
-  }
-  if (usable == std::ssize(e.alternatives)) return;
-  out += "\n" + console.bold("another deployment could use") + "\n";
-  std::vector<std::string_view> never;
-  for (const Alternative& other : e.alternatives) {
-    if (!other.conversion) {
-      never.push_back(backend_name(other.backend));
-    } else if (!other.usable()) {
-      append_alternative(out, console, e, other);
-    }
-  }
-  if (never.empty()) return;
-  append_wrapped(
-      out, "  ", 4,
-      fmt::format("no change is known for {}: the model or the engine rules {} out, or {}",
-                  fmt::join(never, ", "), never.size() == 1 ? "it" : "them",
-                  never.size() == 1 ? "its layout is not known" : "their layouts are not known"));
-}
-
-void append_next(std::string& out, const Console& console, const Explanation& e, bool all,
-                 bool verbose) {
-  if (!all || !verbose) {
-    out += "\n";
-    append_wrapped(out, "", 0,
-                   all       ? "More: -v shows every condition."
-                   : verbose ? "More: --all shows every backend."
-                             : "More: -v shows every condition, --all every backend.");
-  }
+void append_next(std::string& out, const Console& console, const Explanation& e, bool verbose) {
+  if (!verbose) out += "\nMore: -v shows every condition.\n";
   out += "\n" + console.bold("next") + "\n";
   append_command(out, "  ", 4, e.next.parts);
   // Comments, for those who paste what follows "next" into a shell.
@@ -270,9 +199,8 @@ std::string explanation_text(const Console& console, const RuleSet& rules,
     append_all_tried(out, console, e);
   }
   append_chosen(out, console, e, verbose);
-  if (!verbose && !options.all) append_tried(out, console, e);
-  append_alternatives(out, console, e);
-  append_next(out, console, e, options.all, verbose);
+  if (!verbose) append_tried(out, console, e);
+  append_next(out, console, e, verbose);
   return out;
 }
 

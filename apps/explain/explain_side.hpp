@@ -1,5 +1,4 @@
-// One release's answer to explain's question: --against, --history and --fleet ask
-// several releases.
+// One release's answer to explain's question: --against asks several releases.
 #pragma once
 
 #include <memory>

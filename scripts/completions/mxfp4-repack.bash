@@ -46,7 +46,7 @@ _mxfp4_repack_values() {
     --memory) echo 256MiB 1GiB 4GiB 0.5GiB 8GB ;;
     --env) echo AITER_FORCE_A8W4= AITER_SITUV2_A4W4= AITER_SITUV2_A8W4= SGLANG_DSV4_FP4_DEQUANT= SGLANG_MXFP4_USE_OFFICIAL_SHUFFLE= SGLANG_USE_AITER= SGLANG_USE_AITER_MOE_GU_ITLV= VLLM_B12X_MOE_FP4_FORCE_A16= VLLM_BATCH_INVARIANT= VLLM_HUMMING_INPUT_QUANT_CONFIG= VLLM_HUMMING_MOE_GEMM_TYPE= VLLM_MARLIN_INPUT_DTYPE= VLLM_MOE_ROUTING_SIMULATION_STRATEGY= VLLM_MXFP4_USE_MARLIN= VLLM_ROCM_USE_AITER= VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS= VLLM_ROCM_USE_AITER_MOE= VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4= VLLM_ROCM_USE_AITER_MOE_SITUV2= VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4= VLLM_USE_DEEP_GEMM= VLLM_USE_FLASHINFER_MOE_MXFP4_BF16= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS= ;;
     --num-redundant-experts | --tp-size | --dp-size | --pcp-size | --rank | --layers | --layer | --level | -j | --threads) return 1 ;;
-    --target | --quantization-config | --model-config | --against | --batch | --fleet | --html | -o | --output)
+    --target | --quantization-config | --model-config | --against | --batch | -o | --output)
       return 2 ;;
     *) return 3 ;;
   esac
@@ -65,8 +65,8 @@ _mxfp4_repack_flags() {
     convert)
       echo $every $machine $resources --output --compress --level --emit \
         --include-rest --dry-run --shard --resume --check --read-back --force ;;
-    inspect) echo $every $machine --tensors --layer --html ;;
-    explain) echo $every $machine --against --all --batch --fleet --history --html ;;
+    inspect) echo $every $machine --tensors --layer ;;
+    explain) echo $every $machine --against --batch ;;
     verify) echo $every $resources --against --style --model-config --some-ranks --direct ;;
     fits)
       echo $every --engine --revision --target --arch --moe-backend --moe-runner-backend --libs --env --tp-size --pcp-size --dp-size \

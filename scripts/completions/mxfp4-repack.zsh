@@ -103,15 +103,10 @@ _mxfp4_repack() {
           _arguments $every $deployment $machine \
             '--tensors[list the tensors of all layers]' \
             '--layer=[list the tensors of this layer]:layer: ' \
-            '--html=[page to write]:file:_files' \
             '1:checkpoint or blob:_files' ;;
         explain)
           _arguments $every $deployment $machine \
             '--against=[what another revision decides differently]:revision:' \
-            '--history[every release: backend, sizes, blobs]' \
-            '--fleet=[file of deployments]:file:_files' \
-            '--html=[page of the fleet]:file:_files' \
-            '--all[every backend and how to get it]' \
             '--batch=[answer JSON lines]:file:_files' \
             '1:checkpoint:_files' ;;
         verify)

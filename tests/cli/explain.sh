@@ -15,15 +15,29 @@ for arch in sm80 sm90 sm100 sm103 sm120 gfx942 gfx950; do
   done
 done
 
+# The answer is first, the command last; a candidate shows the condition that it does not meet.
+expect_exit 0 "$BIN" explain "$model" --arch sm90 --revision $old
+[ "$(head -1 stdout)" = "TRITON, layout triton/hopper: sm90, $old" ] || { head -3 stdout >&2; fail 'the answer is not first'; }
+[ "$(wc -l <stdout)" -le 30 ] || fail 'the screen is long'
+grep -qE '^  FLASHINFER_TRTLLM_MXFP4_BF16 +needs .*capability 10.x' stdout || { cat stdout >&2; fail 'no condition on the first screen'; }
+expect_exit 0 "$BIN" explain "$model" --arch sm90 --revision $old -v
+grep -qx '       unmet  capability 10.x' stdout || fail 'no condition'
+grep -v '^  #' stdout | sed -n '$p' | grep -q -- "--revision $old$" || fail 'the command is not last'
+expect_exit 4 "$BIN" explain "$model" --arch sm90 --moe-backend xpu --revision $old
+[ "$(cat stdout stderr | tr -d '\n' | grep -o "Mxfp4 MoE backend 'XPU' does not support" | wc -l)" = 1 ] || fail 'the refusal is said twice'
+escape=$(printf '\033')
+"$BIN" explain "$model" --arch sm90 -v --color always >colored
+grep -q "^       $escape\[31munmet$escape\[0m  capability 10.x$" colored || fail 'unmet is not red'
+"$BIN" explain "$model" --arch sm90 -v | diff - <(sed "s/$escape\[[0-9;]*m//g" colored) || fail 'colour changes words'
+
 # No line ends between a flag and its value, where a line has room for both.
 for arch in sm80 sm90 sm100 gfx950; do
-  for flags in '' --all -v; do
+  for flags in '' -v; do
     # shellcheck disable=SC2086
     expect_exit 0 "$BIN" explain "$model" --arch $arch $flags
     ! grep -nE -- '(^|[ (])(--(arch|env|libs|moe-backend|backend|tp-size|platform|revision)|-o)$' stdout || fail "explain --arch $arch $flags"
   done
 done
-[ "$("$BIN" explain "$model" --arch sm90 | grep -c -- '--arch')" -gt 1 ] || fail 'no flag in a sentence'
 
 # The next command works when it is pasted, whatever deployment it came from.
 mkdir bin

@@ -55,7 +55,7 @@ for kib in 64 100 1024; do
   stacked "$BIN" unpack out -o published -q --as-published
   stacked "$BIN" verify out --against "$model" -q
   stacked "$BIN" inspect "$hdf5"
-  stacked "$BIN" explain "$model" --arch sm90 --all
+  stacked "$BIN" explain "$model" --arch sm90 -v
   diff -r whole out >/dev/null && diff -r whole5 out5 >/dev/null && diff -r loaded back >/dev/null ||
     fail "a stack of $kib KiB: other files"
 done

@@ -27,7 +27,6 @@ misused --output convert "$model" -o '' --arch sm90
 misused '--output: =packed: a value begins with "="$' convert "$model" -o=packed --arch sm90
 grep -qx 'hint: --output=packed; ./=packed is a path of that name' stderr || { cat stderr >&2; fail 'no hint: -o=packed'; }
 misused '--output: -odd: looks like a flag$' unpack blob -o -odd
-misused '--html: -odd: looks like a flag$' inspect blob --html -odd
 expect_exit 0 "$BIN" unpack blob -o ./-odd
 grep -qx 'next: mxfp4-repack inspect ./-odd' stdout || { cat stdout >&2; fail 'another name than the one that was given'; }
 expect_exit 0 eval "$BIN $(sed -n 's/^next: mxfp4-repack //p' stdout)"
@@ -67,11 +66,11 @@ for command in explain "convert $model -o bad" "inspect $model"; do
 done
 misused "--moe-backend: unknown name 'TRITN'$" explain --arch sm90 --moe-backend TRITN
 grep -qx 'hint: did you mean triton?' stderr || fail 'no nearest backend'
-misused "--moe-backend: unknown name 'bogus'$" explain --arch sm90 --moe-backend bogus --history
+misused "--moe-backend: unknown name 'bogus'$" explain --arch sm90 --moe-backend bogus --against all
 expect_exit 0 "$BIN" explain --arch sm90 --moe-backend TRITON-unfused
 expect_exit 4 "$BIN" explain --arch sm90 --moe-backend cutlass --revision 0.33.0
 expect_one_error '--moe-backend cutlass: vllm-0\.33\.0 has no MXFP4 backend of this name$'
-grep -qx 'hint: mxfp4-repack explain --all shows how to get each backend' stderr || fail 'no way on'
+grep -qx 'hint: mxfp4-repack list backends shows the names of each' stderr || fail 'no way on'
 expect_exit 4 "$BIN" explain --arch sm90 --moe-backend b12x --revision 0.22.0
 expect_one_error '--moe-backend b12x: vllm-0\.22\.0 has no MXFP4 backend of this name$'
 grep -qx 'hint: --revision vllm-[0-9.]* has one' stderr || fail 'no release that has it'

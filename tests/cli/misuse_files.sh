@@ -71,18 +71,7 @@ for command in "convert $model --arch sm90 -o" 'unpack blob -o'; do
   expect_exit 0 "$BIN" $command ./-
   rm -r ./-
 done
-expect_exit 2 "$BIN" inspect blob --html -
-[ ! -e ./- ] || fail '--html made a file -'
-# A page inside a blob would be foreign to --force and --resume of that blob.
 convert_quietly "$model" -o parts --arch sm90 --tp-size 2
-printf 'one: --arch sm90\n' >one.txt
-for place in blob parts parts/rank-00-of-02; do
-  expect_exit 5 "$BIN" inspect blob --html $place/page.html
-  expect_one_error "$place/page.html: lies inside the blob "
-  expect_exit 5 "$BIN" explain "$model" --fleet one.txt --html $place/page.html
-  [ ! -e $place/page.html ] || fail "--html wrote into $place"
-done
-expect_exit 0 "$BIN" inspect parts --html page.html
 : >e
 expect_exit 3 "$BIN" inspect -
 grep -qx 'hint: - is not standard input here; ./- is a file of that name' stderr || { cat stderr >&2; fail 'another hint'; }
@@ -93,12 +82,7 @@ expect_exit 3 "$BIN" inspect x
 expect_exit 3 "$BIN" inspect blbo
 grep -qx 'hint: did you mean blob?' stderr || fail 'no near name'
 
-# A target in place of a fleet; a range, and no version, in place of one.
-printf '\n [{"arch": "sm90"}]' >list.json
-for file in target.json list.json; do
-  expect_exit 3 "$BIN" explain "$model" --fleet "$file"
-  expect_one_error 'line [12]: JSON, expected NAME: FLAGS$'
-done
+# A range, and no version, in place of one.
 for package in triton_kernels flashinfer; do
   for sign in '==' '=' '>=3.5.1' '~=3.5' '<4' '!=3.5' '==3.*'; do
     expect_exit 2 "$BIN" explain "$model" --arch sm90 --libs "$package$sign"

@@ -117,14 +117,14 @@ def engine(name, words):
 
 
 def prepare(command):
-    """What a page takes for granted: a machine's facts, a fleet, blobs, unfinished shards; and a new OUT."""
+    """What a page takes for granted: a machine's facts, blobs, unfinished shards; and a new OUT."""
     def run(*words):
         subprocess.run(["programs/mxfp4-repack", *words, "-q"], check=True, stdout=subprocess.DEVNULL)
 
     out = re.search(r"(?:-o|--output) (\S+)", command)
     if out:
         shutil.rmtree(out.group(1), ignore_errors=True)
-    for name, text in (("facts.json", FACTS), ("fleet.txt", "prod: --arch H100 --tp-size 2\n")):
+    for name, text in (("facts.json", FACTS),):
         if name in command and ">" not in command and not os.path.exists(name):
             with open(name, "w") as file:
                 file.write(text)

@@ -15,7 +15,7 @@ def same_from_the_config(name, *flags):
     """The whole answer, blob sizes included, from the config alone and with the weights."""
     os.makedirs("alone", exist_ok=True)
     shutil.copy(name + "/config.json", "alone/config.json")
-    whole, answer = explain(name, *flags, "--all"), explain("alone", *flags, "--all")
+    whole, answer = explain(name, *flags), explain("alone", *flags)
     answer.pop("config_only")
     for other in ("next", "checkpoint"):
         whole.pop(other, None), answer.pop(other, None)

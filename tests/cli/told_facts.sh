@@ -131,7 +131,7 @@ grep -q '"key": "weather"' stdout && grep -q '"file": "target.json"' stdout || f
 
 # A file that is wrong or missing is wrong for every release that is asked, not only for the first.
 for file in target.json nowhere.json; do
-  for flags in '' --history '--against 0.25.1' --all; do
+  for flags in '' '--against all' '--against 0.25.1' -v; do
     # shellcheck disable=SC2086
     expect_exit 3 "$BIN" explain --arch sm90 --target "$file" $flags
     expect_one_error "$file: "

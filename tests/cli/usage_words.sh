@@ -43,7 +43,6 @@ unknown command 'version'|did you mean --version\?|version
 --threads: its value is missing|mxfp4-repack convert --help|convert $model -o out -nj
 --arch: given more than once|mxfp4-repack explain --help|explain --arch sm90 --arch sm90
 --enable-lora: 'maybe' is neither true nor false; the flag without a value means true|.|explain --enable-lora --enable-lora=maybe
---against and --all contradict each other: give one of them|.|explain --all --against 0.28.0
 --output is missing: directory to write|mxfp4-repack convert --help|convert $model
 --output is missing: directory to write|did you mean -o packed\?$|convert $model packed
 --output is missing: directory to write|did you mean -o packed\?$|convert $model packed --arch H100
@@ -79,7 +78,7 @@ completion: unknown value '/usr/bin/zsh'|did you mean zsh\?$|completion /usr/bin
 --arch: unknown machine 'native'|on the serving machine, mxfp4-repack-probe > facts.json; then --target facts.json$|explain --arch native
 --arch: unknown machine 'Auto'|on the serving machine, mxfp4-repack-probe > facts.json; then --target facts.json$|explain --arch Auto
 --arch: unknown machine 'cuda'|the GPU is what counts: --arch sm90|explain --arch cuda
---arch: unknown machine 'all'|one machine at a time; mxfp4-repack explain --fleet FILE answers for several$|explain --arch all
+--arch: unknown machine 'all'|one machine at a time$|explain --arch all
 --output: s3://bucket/x: an address, and this program writes local files only|write to a local directory|convert $model -o s3://bucket/x --arch sm90
 --output: hf://a/b: an address, and this program writes local files only|write to a local directory|unpack out -o hf://a/b
 --output: ~/packed: the shell left ~ as it is|leave out quotes and "="; ./~/packed is a path|convert $model --output=~/packed --arch sm90

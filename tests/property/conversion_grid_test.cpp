@@ -15,8 +15,8 @@
 #include "formats/conversion/compare.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/conversion/restore.hpp"
-#include "formats/decision/alternatives.hpp"
 #include "formats/decision/recipes.hpp"
+#include "lib/oracle/examine.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
 #include "tests/unit/scratch_path.hpp"
@@ -185,103 +185,31 @@ TEST_P(ConversionGrid, WhatIsDecidedIsWhatIsWritten) {
   EXPECT_GT(refused, 0);
 }
 
-// Deployments that differ in what conditions look at.
-std::vector<DeploymentFacts> asking_requests() {
-  std::vector<DeploymentFacts> requests;
-  for (const Served& machine : kMachines) {
-    for (const bool expert_parallel : {false, true}) {
-      DeploymentFacts request;
-      request.platform = machine.platform;
-      request.arch = machine.arch;
-      request.tp_size = 2;
-      if (expert_parallel) {
-        request.dp_size = 2;
-        request.enable_expert_parallel = true;
-        request.enable_eplb = true;
-        request.all2all_backend = "deepep_low_latency";
-        request.env = {{"VLLM_BATCH_INVARIANT", "1"}};
-        request.lora = true;
-      }
-      requests.push_back(std::move(request));
-    }
-  }
-  return requests;
-}
-
-// The answers to a class after `changes`.
-std::vector<ConditionAnswer> answers_after(const Asker& asker, const std::vector<Change>& changes,
-                                           std::string_view name, std::string_view key) {
-  const DeploymentFacts changed = with_changes(asker, changes);
-  std::optional<std::string_view> asked = key.empty() ? std::nullopt : std::optional(key);
-  for (const Change& change : changes) {
-    if (change.kind == FactKind::kActivationKey) asked = change.value;
-  }
-  return examine_class({asker.rules, changed, asker.caller, asker.config}, name, asked);
-}
-
-// What explain proposes for a condition meets it, and what it proposes for a class meets them all.
-TEST(ExplainGrid, WhatAConditionNeedsMeetsIt) {
+// What explain shows of a class is what the oracle found: a class is supported if it meets all of its
+// conditions, and the words of an unmet condition are the trace's.
+TEST(ExplainGrid, AClassIsSupportedIfItMeetsItsConditions) {
   int64_t unmet = 0;
-  int64_t met_by_change = 0;
   for (const Release* release : {all_releases().front(), all_releases().back()}) {
     const RuleSet& rules = rules_of(*release);
-    for (const DeploymentFacts& request : asking_requests()) {
-      const Asker asker{rules, request};
-      for (const BackendRow& row : rules.backends) {
-        for (const std::string_view name : row.classes) {
-          SCOPED_TRACE(fmt::format("{} {} on {}", rules.name, name, *request.arch));
-          for (const ConditionAnswer& answer : answers_after(asker, {}, name, row.key)) {
-            if (answer.met) continue;
-            ++unmet;
-            if (answer.needs.empty()) continue;
-            ++met_by_change;
-            const auto after = answers_after(asker, answer.needs, name, row.key);
-            const auto same = std::ranges::find_if(after, [&](const ConditionAnswer& other) {
-              return other.topic == answer.topic && other.text == answer.text;
-            });
-            ASSERT_NE(same, after.end());
-            EXPECT_TRUE(same->met) << answer.text;
-          }
-          const std::optional<std::string_view> key =
-              row.key.empty() ? std::nullopt : std::optional(row.key);
-          const std::vector<Change> needs = class_needs(asker, name, key);
-          for (const ConditionAnswer& answer : answers_after(asker, needs, name, row.key)) {
-            EXPECT_TRUE(needs.empty() || answer.met) << answer.text;
-          }
+    for (const Served& machine : kMachines) {
+      for (const bool lora : {false, true}) {
+        ConversionRequest request{.rules = &rules};
+        request.deployment.platform = machine.platform;
+        request.deployment.arch = machine.arch;
+        request.deployment.lora = lora;
+        const Conversion conversion = decide_conversion(request, nullptr);
+        SCOPED_TRACE(fmt::format("{} on {}", rules.name, machine.arch));
+        for (const Candidate& candidate :
+             examine_trace(rules, conversion.deployment, conversion.decision)) {
+          if (candidate.conditions.empty()) continue;
+          const bool all = std::ranges::all_of(candidate.conditions, &ConditionAnswer::met);
+          EXPECT_EQ(candidate.step.supported, all) << candidate.step.candidate;
+          unmet += all ? 0 : 1;
         }
       }
     }
   }
-  EXPECT_GT(unmet, 1000);
-  EXPECT_GT(met_by_change * 10, unmet * 9);
-}
-
-// Every backend that explain --all says a deployment can use is what it then gets.
-TEST(ExplainGrid, EveryAlternativeIsWhatItIsAskedFor) {
-  const RuleSet& rules = revision_by_name("vllm-2026-05-18");
-  const OpenedCheckpoint checkpoint =
-      open_checkpoint({.path = test::testdata("ingest/gptoss_hf")}, rules);
-  int64_t usable = 0;
-  for (const Served& machine : kMachines) {
-    SCOPED_TRACE(machine.arch);
-    ConversionRequest request{.rules = &rules};
-    request.deployment.platform = machine.platform;
-    request.deployment.arch = machine.arch;
-    const Conversion conversion = decide_conversion(request, &checkpoint);
-    for (const Alternative& other : find_alternatives(request, conversion, &checkpoint)) {
-      if (!other.conversion) continue;
-      std::vector<Change> changes = other.needs;
-      changes.insert(changes.end(), other.how.begin(), other.how.end());
-      const Conversion there = decide_conversion(
-          changed_request(request, conversion, &checkpoint, changes), &checkpoint);
-      EXPECT_FALSE(there.refusal);
-      EXPECT_EQ(there.decision.backend, other.backend);
-      EXPECT_EQ(other.blob_bytes,
-                make_plan(checkpoint.model, there.ranks, plan_options(there)).output_bytes);
-      usable += other.usable() ? 1 : 0;
-    }
-  }
-  EXPECT_GT(usable, 20);
+  EXPECT_GT(unmet, 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/decision/compare_revisions.hpp"
-#include "formats/decision/next_step.hpp"
+#include "formats/decision/working_sizes.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
@@ -177,46 +177,6 @@ TEST(Decide, ThrowsWhatIsNoAnswer) {
   EXPECT_EQ(kind(request), ErrorKind::kInput);
 }
 
-// Every proposal is decided again, and not refused.
-TEST(NextStep, IsAConversionThatWorks) {
-  const OpenedCheckpoint checkpoint = open_gpt_oss();
-  const auto step = [&](const ConversionRequest& request) {
-    const Conversion conversion = decide_conversion(request, &checkpoint);
-    const NextStep next = next_step(request, conversion, &checkpoint,
-                                    sizes_that_work(request, conversion, &checkpoint));
-    if (next.command == NextStep::Command::kConvert) {
-      ConversionRequest changed = request;
-      if (!next.changes.empty()) {
-        changed = changed_request(request, conversion, &checkpoint, next.changes);
-      }
-      for (const int64_t value : next.sizes.values) changed.deployment.*next.sizes.size = value;
-      changed.allow_known_defects |= next.allow_known_defects;
-      EXPECT_FALSE(decide_conversion(changed, &checkpoint).refusal);
-    }
-    return next;
-  };
-  ConversionRequest request = on_arch("sm90");
-  EXPECT_EQ(step(request).command, NextStep::Command::kConvert);
-  EXPECT_TRUE(step(request).changes.empty());
-  EXPECT_TRUE(step(request).sizes.values.empty());
-  request.deployment.moe_backend = "xpu";
-  EXPECT_EQ(step(request).command, NextStep::Command::kConvert);
-  EXPECT_FALSE(step(request).changes.empty());
-  request = on_arch("sm90");
-  request.deployment.tp_size = 8;  // eight ranks for four experts
-  request.deployment.enable_expert_parallel = true;
-  EXPECT_EQ(step(request).sizes.values, std::vector<int64_t>{4});
-  request.backend = Backend::MARLIN;  // what was asked for is not changed
-  EXPECT_EQ(step(request).sizes.values, std::vector<int64_t>{4});
-  request = on_arch("sm90");
-  request.deployment.tp_size = 8;
-  request.pad = false;
-  EXPECT_EQ(step(request).command, NextStep::Command::kInspect);
-  request = on_arch("sm90");
-  request.backend = Backend::NONE;
-  EXPECT_EQ(step(request).command, NextStep::Command::kListBackends);
-}
-
 TEST(SizesThatWork, LieAroundTheAskedOne) {
   const OpenedCheckpoint checkpoint = open_gpt_oss();
   const auto sizes = [&](const ConversionRequest& request) {
@@ -239,18 +199,6 @@ TEST(SizesThatWork, LieAroundTheAskedOne) {
   // Another machine is needed, not another size.
   request.deployment.arch = "aarch64";
   EXPECT_TRUE(sizes(request).values.empty());
-}
-
-TEST(NextStep, AllowsKnownDefectsWhereTheyAloneRefuse) {
-  const OpenedCheckpoint checkpoint =
-      open_checkpoint({.path = test::testdata("ingest/dsv4")}, rules());
-  ConversionRequest request = on_arch("gfx950");
-  request.backend = Backend::AITER_MXFP4_BF16;
-  const NextStep next =
-      next_step(request, decide_conversion(request, &checkpoint), &checkpoint, {});
-  EXPECT_EQ(next.command, NextStep::Command::kConvert);
-  EXPECT_TRUE(next.allow_known_defects);
-  EXPECT_TRUE(next.changes.empty());
 }
 
 TEST(CompareRevisions, TellsWhatMovesBytes) {

@@ -94,16 +94,11 @@ class ConvertFlags(TargetFlags, InputFlags, LayerFlags, RunFlags, total=False):
 
 class ExplainFlags(TargetFlags, InputFlags, LayerFlags, total=False):
     against: str
-    all: bool
-    history: bool
-    fleet: Path
-    html: Path
 
 
 class InspectFlags(TargetFlags, InputFlags, LayerFlags, total=False):
     tensors: bool
     layer: int
-    html: Path
 
 
 class VerifyFlags(InputFlags, RunFlags, total=False):
