@@ -1,54 +1,21 @@
 #include "formats/conversion/model_directory.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "formats/config/packed_config.hpp"
 #include "formats/decision/blob_revision.hpp"
-#include "formats/os/directory.hpp"
 #include "lib/core/error.hpp"
-#include "lib/core/visible.hpp"
 
 namespace mxfp4 {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-// Warns of files beside those that were read that are not copied: weights that no index names, and,
-// if the input is one file, all others of its directory.
-void warn_of_left_out(const OpenedCheckpoint& checkpoint, bool one_file,
-                      std::vector<std::string>& warnings) {
-  constexpr size_t kShown = 8;
-  std::set<std::string> read = {kConfigName, std::string(kIndexName)};
-  for (const FileStatus& file : checkpoint.source->files()) read.insert(file.path.filename());
-  const fs::path directory = one_file ? checkpoint.path.parent_path() / "." : checkpoint.path;
-  std::vector<std::string> names;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : list_directory(directory, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with('.') || read.contains(name) || entry.is_directory(ignored)) continue;
-    if (one_file || name.ends_with(".safetensors")) names.push_back(visible(name));
-  }
-  if (names.empty()) return;
-  std::ranges::sort(names);
-  const size_t more = names.size() - std::min(names.size(), kShown);
-  names.resize(names.size() - more);
-  warnings.push_back(fmt::format(
-      "{}, not copied: {}{}",
-      one_file ? "beside the one file that is the input" : "not among the files of the checkpoint",
-      fmt::join(names, ", "), more == 0 ? "" : fmt::format(" and {} more", more)));
-}
-
-}  // namespace
 
 RestPlan plan_model_directory(const OpenedCheckpoint& checkpoint,
                               std::vector<std::string>& warnings) {
@@ -67,7 +34,6 @@ RestPlan plan_model_directory(const OpenedCheckpoint& checkpoint,
           .in_file(checkpoint.path.string());
     }
     if (!one_file) side = find_side_files(checkpoint.path, warnings);
-    warn_of_left_out(checkpoint, one_file, warnings);
   }
   std::erase_if(side, [](const SideFile& file) { return file.name == kConfigName; });
   if (checkpoint.config_text) {
