@@ -10,7 +10,6 @@
 #include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
-#include "lib/load/loaded_origin.hpp"
 #include "lib/load/loaded_style.hpp"
 #include "lib/plan/frames.hpp"
 
@@ -322,33 +321,6 @@ std::string write_index(const Manifest& manifest) {
   return json.dump(2) + "\n";
 }
 
-namespace {
-
-// The attribute that says which checkpoint a loaded layer came from; empty if nobody knows.
-std::string checkpoint_attribute(const Manifest& manifest, const ManifestLayer& layer) {
-  Json json = Json::object();
-  if (manifest.style == style_name(Style::kLoaded)) {
-    const auto carried = manifest.checkpoint.attributes.find(std::string(kCheckpointAttribute));
-    if (carried == manifest.checkpoint.attributes.end()) return {};
-    json = Json::parse(carried->second, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object()) return {};
-  } else {
-    if (!layer.published) return {};
-    json["style"] = manifest.style;
-    json["loader"] = loader_name(manifest.loader);
-    if (manifest.checkpoint.config) json["config"] = *manifest.checkpoint.config;
-  }
-  if (manifest.rank.tp_size > 1 && layer.published) {
-    json["slice"] = {{"tp_rank", manifest.rank.tp_rank},
-                     {"tp_size", manifest.rank.tp_size},
-                     {"intermediate_size", layer.published->intermediate_size},
-                     {"begin", manifest.rank.begin}};
-  }
-  return json.dump();
-}
-
-}  // namespace
-
 std::map<std::string, std::string> loaded_metadata(const Manifest& manifest,
                                                    const ManifestLayer& layer) {
   std::map<std::string, std::string> metadata = common_metadata(manifest);
@@ -361,8 +333,6 @@ std::map<std::string, std::string> loaded_metadata(const Manifest& manifest,
     metadata["scale_fill"] = fmt::format("{}", std::to_integer<int>(manifest.scale_fill));
   }
   if (layer.loaded.bias) metadata["bias_dtype"] = dtype_name(*layer.loaded.bias);
-  const std::string origin = checkpoint_attribute(manifest, layer);
-  if (!origin.empty()) metadata[std::string(kCheckpointAttribute)] = origin;
   return metadata;
 }
 

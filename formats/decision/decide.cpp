@@ -291,8 +291,7 @@ const CallerRow* serving_caller(const RuleSet& rules, const OpenedCheckpoint& ch
   const ModelLayers& model = checkpoint.model;
   if (!model.follows_checkpoint()) return nullptr;
   if (checkpoint.config) return find_caller(rules, *checkpoint.config);
-  const Style style = model.origin ? model.origin->style : model.style;
-  const StyleRow* row = find_style_row(style, model.loader);
+  const StyleRow* row = find_style_row(model.style, model.loader);
   return row == nullptr ? nullptr : find_method(rules, row->method);
 }
 

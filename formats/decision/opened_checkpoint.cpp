@@ -11,13 +11,10 @@
 #include "formats/checkpoint/hub_cache.hpp"
 #include "formats/config/config_json.hpp"
 #include "formats/config/separate_quantization.hpp"
-#include "formats/json/json_fields.hpp"
-#include "formats/json/strict_json.hpp"
 #include "formats/safetensors/weight_map.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/describe_published.hpp"
 #include "lib/load/find_layers.hpp"
-#include "lib/load/loaded_origin.hpp"
 #include "lib/load/loaded_style.hpp"
 #include "lib/load/other_models.hpp"
 #include "lib/oracle/checkpoint.hpp"
@@ -46,36 +43,9 @@ void take_over(ModelLayers& model, const SourceOrigin& origin, const RuleSet& ru
       .hint("convert the checkpoint that it was made from");
 }
 
-// What an input in the loaded layout says of the checkpoint that it came from; empty if nothing.
-// Its config becomes the input's, unless the input has one.
-std::optional<LoadedOrigin> read_loaded_origin(OpenedCheckpoint& checkpoint) {
-  const auto& attributes = checkpoint.source->attributes();
-  const auto text = attributes.find(std::string(kCheckpointAttribute));
-  if (text == attributes.end()) return std::nullopt;
-  return in_context(fmt::format("attribute {}", kCheckpointAttribute), [&] {
-    const nlohmann::json json = parse_strict_json(text->second);
-    const JsonFields object(json);
-    const auto style = style_from_name(object.string("style"));
-    const auto loader = loader_from_name(object.string("loader"));
-    if (!style || !loader) throw Error::input("style, loader: not known to this program");
-    LoadedOrigin origin{*style, *loader, {}};
-    if (object.has("slice")) {
-      const JsonFields slice = object.object("slice");
-      origin.slice = {slice.integer("tp_rank"), slice.integer("tp_size"),
-                      slice.integer("intermediate_size"), slice.integer("begin")};
-    }
-    if (!checkpoint.config_text && object.has("config")) {
-      checkpoint.config_text = object.string("config");
-      checkpoint.config = parse_model_config(*checkpoint.config_text, checkpoint.path.string());
-    }
-    return std::optional(origin);
-  });
-}
-
 ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOptions& options,
-                        const RuleSet& rules, const std::optional<LoadedOrigin>& loaded) {
+                        const RuleSet& rules) {
   FindOptions find;
-  find.origin = loaded;
   find.style = options.style;
   find.family = options.family;
   find.generic_biases = rules.loader.loads_biases;
@@ -144,9 +114,7 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
       refuse_separate_quantization(*checkpoint.config_text, file.parent_path());
     }
   }
-  const std::optional<LoadedOrigin> origin =
-      in_file(checkpoint.path.string(), [&] { return read_loaded_origin(checkpoint); });
-  checkpoint.model = find_layers(checkpoint, options, rules, origin);
+  checkpoint.model = find_layers(checkpoint, options, rules);
   if (checkpoint.config && checkpoint.model.follows_checkpoint()) {
     for (std::string& warning : model_class_warnings(*checkpoint.config_text)) {
       checkpoint.model.warnings.push_back(std::move(warning));

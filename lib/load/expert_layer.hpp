@@ -88,22 +88,6 @@ enum class Loader : uint8_t {
 [[nodiscard]] std::string_view loader_name(Loader loader);  // "gpt_oss_stacked", ...
 [[nodiscard]] std::optional<Loader> loader_from_name(std::string_view name);
 
-// A tensor-parallel rank's part of a layer whose loaded tensors are the input.
-struct LoadedSlice {
-  int64_t tp_rank = 0;
-  int64_t tp_size = 1;
-  int64_t intermediate_size = 0;  // of the whole layer
-  int64_t begin = 0;              // of the part
-  friend bool operator==(const LoadedSlice&, const LoadedSlice&) = default;
-};
-
-// The checkpoint that an input in the loaded layout came from: its rules hold for the input, too.
-struct LoadedOrigin {
-  Style style = Style::kLoaded;
-  Loader loader = Loader::kLoaded;
-  std::optional<LoadedSlice> slice{};  // empty: not a part of the intermediate dimension
-};
-
 // A checkpoint's MoE layers and how its style's loader treats them.
 struct ModelLayers {
   Style style = Style::kLoaded;
@@ -114,15 +98,14 @@ struct ModelLayers {
   bool flat_scales = false;  // stacked scales have two dimensions, experts and rows in one
   // The activation key of the checkpoint's own config, as Quantization::activation.
   std::string activation;
-  bool other_static = false;             // as Quantization::other_static, of any layer
-  std::byte scale_fill{0};               // padding of scales; 1 for Quark
-  DType bias_dtype = DType::kBF16;       // in the loaded layout
-  std::optional<LoadedOrigin> origin{};  // of an input in the loaded layout that says so
-  bool splits_experts = true;            // false: the input is one expert-parallel rank's already
-  bool splits_intermediate = true;       // false: I may hold padding or be one rank's already
-  int64_t num_experts = 0;               // of the first layer, and of most; others have their own
-  std::vector<ExpertLayer> layers;       // ascending index; perhaps some of the model's only
-  std::vector<size_t> rest;              // indices of all tensors that are not ours
+  bool other_static = false;        // as Quantization::other_static, of any layer
+  std::byte scale_fill{0};          // padding of scales; 1 for Quark
+  DType bias_dtype = DType::kBF16;  // in the loaded layout
+  bool splits_experts = true;       // false: the input is one expert-parallel rank's already
+  bool splits_intermediate = true;  // false: I may hold padding or be one rank's already
+  int64_t num_experts = 0;          // of the first layer, and of most; others have their own
+  std::vector<ExpertLayer> layers;  // ascending index; perhaps some of the model's only
+  std::vector<size_t> rest;         // indices of all tensors that are not ours
   // The words, of "gate_proj" and "w1", by which compressed-tensors' targets do not name some
   // layer's experts, though they do by the other word.
   std::set<std::string> unnamed_words;
@@ -130,9 +113,8 @@ struct ModelLayers {
   std::set<std::string> left_out;         // of the rest: experts' "bias", "input_scale", not loaded
   std::vector<std::string> warnings;
 
-  // Whether a checkpoint's rules hold: false for an input in the loaded layout that does not
-  // say whose.
-  [[nodiscard]] bool follows_checkpoint() const { return style != Style::kLoaded || origin; }
+  // Whether a checkpoint's rules hold: false for an input in the loaded layout.
+  [[nodiscard]] bool follows_checkpoint() const { return style != Style::kLoaded; }
 };
 
 struct FindOptions {
@@ -141,7 +123,6 @@ struct FindOptions {
   bool generic_biases = false;     // the generic loader loads biases, where there are some
   bool unfilled_biases = true;     // a style's biases that are created and never filled are there
   std::map<std::string, std::string> attributes{};  // of the container: family, w13_order, ...
-  std::optional<LoadedOrigin> origin{};             // of an input in the loaded layout
   // The config describes a whole model, and the tensors may be a part of it (--model-config):
   // layers that are not there are a warning, not an error.
   bool partial = false;

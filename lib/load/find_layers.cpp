@@ -308,8 +308,7 @@ std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
 
 // Whether names of the loaded layout are the checkpoint's own: Inkling's are the same.
 bool published_as_loaded(const ModelConfig* config, const FindOptions& options) {
-  return config != nullptr && is_inkling(*config) && !options.origin &&
-         !options.attributes.contains("family");
+  return config != nullptr && is_inkling(*config) && !options.attributes.contains("family");
 }
 
 }  // namespace

@@ -11,16 +11,15 @@
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/config_check.hpp"
-#include "lib/load/loaded_origin.hpp"
 #include "lib/load/style_rows.hpp"
 
 namespace mxfp4 {
 namespace {
 
 // The attributes that decide how bytes are read. `layout` is read by the container's own code.
-constexpr std::array<std::string_view, 11> kBinding = {
-    "layout",  "family",      "w13_order",         "bias_dtype",  "scale_fill",        "tp_size",
-    "ep_size", "num_experts", "intermediate_size", "hidden_size", kCheckpointAttribute};
+constexpr std::array<std::string_view, 10> kBinding = {
+    "layout",  "family",  "w13_order",   "bias_dtype",        "scale_fill",
+    "tp_size", "ep_size", "num_experts", "intermediate_size", "hidden_size"};
 
 constexpr size_t kNoTensor = std::numeric_limits<size_t>::max();
 
@@ -362,7 +361,6 @@ ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors, const Mo
     model.activation = config->quantization ? config->quantization->activation : "";
     model.other_static = config->quantization && config->quantization->other_static;
   }
-  if (options.origin) follow_origin(model, config, *options.origin);
   return model;
 }
 

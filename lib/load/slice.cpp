@@ -123,32 +123,6 @@ int64_t stride_of(const ModelLayers& model, const LayerDims& dims, const LayerDi
   return by_padded ? padded.intermediate_size : dims.intermediate_size / world.tp;
 }
 
-// The sizes of a loaded input that is a tensor-parallel rank's part already: those that the rank
-// has when the checkpoint is cut. Refuses a target on which the rank's part would be another one.
-LayerDims pad_slice(const ModelLayers& model, const LayerDims& dims, const LoadedSlice& slice,
-                    SliceOptions options) {
-  World world;
-  world.tp = world.ranks = slice.tp_size;
-  options.parallel.tp_size = slice.tp_size;
-  LayerDims whole = dims;
-  whole.intermediate_size = slice.intermediate_size;
-  LayerDims padded = dims;
-  padded.intermediate_size = rank_intermediate(slice.intermediate_size, world, options);
-  padded = pad_sizes(padded, options);
-  const int64_t stride = stride_of(model, whole, padded, world, options.generic_stride);
-  const int64_t begin = std::min(checked_mul(slice.tp_rank, stride), slice.intermediate_size);
-  const int64_t end = std::min(checked_add(begin, stride), slice.intermediate_size);
-  if (begin != end && (begin != slice.begin || end - begin != dims.intermediate_size)) {
-    refuse(
-        fmt::format("the input is rows {} to {} of the intermediate dimension; here rank {} of {} "
-                    "holds {} to {}",
-                    slice.begin, slice.begin + dims.intermediate_size, slice.tp_rank, slice.tp_size,
-                    begin, end),
-        "");
-  }
-  return padded;
-}
-
 // Inkling's own loader: it pads I on ROCm only, H nowhere, and adds experts of zeros for uneven
 // ranks. Elsewhere it indexes scales by expert, which scales of two dimensions do not allow.
 void check_inkling(const ModelLayers& model, const LayerDims& dims, const LayerDims& padded,
@@ -221,16 +195,10 @@ std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& di
   check_biases(model, world);
 
   LayerDims padded = dims;
-  const bool is_slice = model.origin && model.origin->slice;
-  if (is_slice) {
-    padded = pad_slice(model, dims, *model.origin->slice, options);
-  } else {
-    padded.intermediate_size = rank_intermediate(dims.intermediate_size, world, options);
-    padded = pad_sizes(padded, options);
-  }
-  if (!is_slice) check_inkling(model, dims, padded, world, options);
-  const int64_t stride = is_slice ? dims.intermediate_size
-                                  : stride_of(model, dims, padded, world, options.generic_stride);
+  padded.intermediate_size = rank_intermediate(dims.intermediate_size, world, options);
+  padded = pad_sizes(padded, options);
+  check_inkling(model, dims, padded, world, options);
+  const int64_t stride = stride_of(model, dims, padded, world, options.generic_stride);
   if (padded.intermediate_size % kBlock != 0 || stride % kBlock != 0) {
     refuse(fmt::format("intermediate size {} over {} ranks gives shards of {}, not whole scale "
                        "blocks of {}",

@@ -84,17 +84,6 @@ def check_published(checkpoint, blob, whole):
         assert again.returncode == 0, again.stderr
 
 
-def check_loaded(blob, flags):
-    """unpack, then convert, gives the layers of a blob of one rank."""
-    for directory in ("loaded", "again"):
-        shutil.rmtree(directory, ignore_errors=True)
-    done = run("unpack", blob, "-o", "loaded")
-    assert done.returncode == 0, done.stderr
-    done = run("convert", "loaded", "-o", "again", *[flag for flag in flags if flag not in ("--layers", "0")])
-    assert done.returncode == 0, done.stderr
-    same_files(blob, "again", "layer-")
-
-
 def check_style(name, checkpoint):
     made = {}
     for flags in (*TARGETS, *drawn_targets()):
@@ -107,7 +96,6 @@ def check_style(name, checkpoint):
     assert len(made) >= 3, made
     exact = 0
     for blob, blob_flags in made.items():
-        one = len(json.loads(run("inspect", blob, "--json").stdout)["ranks"]) == 1
         lossy = False
         # Its own target, the next one, and one that is drawn.
         names = list(made)
@@ -127,8 +115,6 @@ def check_style(name, checkpoint):
         if lossy:
             continue
         check_published(checkpoint, blob, "--layers" not in blob_flags)
-        if one:
-            check_loaded(blob, blob_flags)
     print(f"{name}: {len(made)} blobs, {exact} of them exact")
     assert exact
 

@@ -27,26 +27,6 @@ def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _origin(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
-    """The attribute that says which checkpoint a loaded layer came from; "" if nobody knows."""
-    facts, rank = manifest.get("checkpoint", {}), manifest["rank"]
-    if manifest["model"]["style"] == "loaded":
-        if "checkpoint" not in facts.get("attributes", {}):
-            return ""
-        found = json.loads(facts["attributes"]["checkpoint"])
-    elif "published" not in entry:
-        return ""
-    else:
-        found = {"style": manifest["model"]["style"], "loader": manifest["model"]["loader"]}
-        if "config" in facts:
-            found["config"] = facts["config"]
-    if rank["tp_size"] > 1 and "published" in entry:
-        found["slice"] = {"tp_rank": rank["tp_rank"], "tp_size": rank["tp_size"],
-                          "intermediate_size": entry["published"]["intermediate_size"],
-                          "begin": rank["intermediate_range"][0]}
-    return _compact(found)
-
-
 def _loaded_metadata(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> Dict[str, str]:
     sizes = entry["sizes"]
     rank, fill = manifest["rank"], manifest["model"]["scale_fill"]
@@ -59,8 +39,6 @@ def _loaded_metadata(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> D
         found["scale_fill"] = str(fill)
     if sizes["bias"]:
         found["bias_dtype"] = sizes["bias"]
-    if _origin(manifest, entry):
-        found["checkpoint"] = _origin(manifest, entry)
     return found
 
 
