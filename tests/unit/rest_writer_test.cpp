@@ -168,12 +168,6 @@ TEST_F(RestWriter, WhatIsMappedIsLetGo) {
   EXPECT_EQ(source.released(), 30'000'002);
 }
 
-TEST_F(RestWriter, NothingLeftNeedsNoFile) {
-  RowSource source;
-  source.add("experts", DType::kU8, {4});
-  EXPECT_TRUE(plan_rest(source, {}).planned().empty());
-}
-
 TEST_F(RestWriter, SideFilesAreWhatIsNeitherWeightsNorHidden) {
   for (const char* name : {"config.json", "merges.txt", "chat_template.jinja", "LICENSE",
                            "modeling.py", "tokenizer.model"}) {
