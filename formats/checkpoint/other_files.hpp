@@ -16,18 +16,11 @@ namespace mxfp4 {
 // The number of a file's first bytes that refuse_other_file() needs.
 inline constexpr int64_t kTellingBytes = 256;
 
-// Throws Error::input, with the path and a hint, if the file is one of another program's, by its
-// first bytes or its name: a Git LFS pointer, a GGUF file, PyTorch's archive, a compressed file ...
+// Throws Error::input, with the path and a hint, if the file is by its first bytes a Git LFS
+// pointer, a web page, a GGUF file or a PyTorch archive.
 void refuse_other_file(const std::filesystem::path& path, ConstBytes first_bytes);
 
-// The same by the text of a file, whose path is the error's context.
-void refuse_other_text(std::string_view text);
-
-// The same for what a failed download leaves in place of safetensors: a web page, a text, zeros.
-void refuse_no_safetensors(const std::filesystem::path& path, ConstBytes first_bytes);
-
-// The same for a directory that holds no checkpoint but other programs' files, folders that hold
-// one, or only a config.json.
+// The same for a directory without a checkpoint: for a file in it, or because it holds an adapter.
 void refuse_other_directory(const std::filesystem::path& directory);
 
 // The same for weights that are not a checkpoint: a LoRA adapter, or the state that an engine saved
@@ -36,7 +29,7 @@ void refuse_other_directory(const std::filesystem::path& directory);
 void refuse_other_weights(const std::filesystem::path& path, const std::vector<std::string>& names);
 
 // Throws Error::input, with a hint, if nothing is at the path and it reads like a model's name on a
-// hub ("openai/gpt-oss-120b") or like an address.
+// hub: "openai/gpt-oss-120b".
 void refuse_hub_name(const std::filesystem::path& path);
 
 }  // namespace mxfp4

@@ -78,7 +78,6 @@ void add_file(MappedTensors& content, Attributes& agreed, const fs::path& path) 
   const ConstBytes bytes = map.bytes();
   const auto front = in_file(path.string(), [&] { return read_front(path, map.file().size); });
   refuse_other_file(path, front);
-  refuse_no_safetensors(path, front);
   in_file(path.string(), [&] {
     SafetensorsHeader header = parse_safetensors_header(front, map.file().size);
     check_metadata(header, agreed);
@@ -228,7 +227,6 @@ void add_config(MappedTensors& content, const fs::path& dir) {
   in_file(config.string(), [&] {
     content.files.push_back(describe_file(config));
     content.config_json = read_text_file(config, kMaxConfigBytes);
-    refuse_other_text(*content.config_json);
   });
 }
 
@@ -264,7 +262,6 @@ std::unique_ptr<Source> open_checkpoint_directory(const fs::path& dir) {
     in_file(index.string(), [&] {
       content.files.push_back(describe_file(index));
       const std::string text = read_text_file(index, kMaxWeightMapBytes);
-      refuse_other_text(text);
       weight_map = parse_weight_map(text);
       names = indexed_files(dir, weight_map);
     });

@@ -164,6 +164,7 @@ void check_json_text(std::string_view text) {
 }
 
 Error not_json(std::string_view text) {
+  if (is_lfs_pointer(text)) return Error::input(kLfsPointer).hint(kFetchLfs);
   if (is_web_page(text)) {
     return Error::input("not JSON: a web page")
         .hint("is it a failed download? fetch the file again");

@@ -44,16 +44,6 @@ UTF-32|UTF-32
 <!DOCTYPE html><html>|a web page
 <HTML><body>404|a web page
 END
-for coding in gzip bzip2 xz lz4; do
-  for file in given/*.safetensors; do
-    cp "$file" whole
-    coded $coding <whole >"$file"
-    expect_exit 3 "$BIN" inspect given
-    expect_one_error "$file: compressed by $coding$"
-    grep -qx 'hint: decompress it first' stderr || fail 'no hint'
-    mv whole "$file"
-  done
-done
 # The beginning of a mark is not a mark.
 for text in 'BZh' 'BZh9' '{' '<htm' ''; do
   printf '%s' "$text" >coded.json
@@ -73,14 +63,6 @@ for command in "convert $model --arch sm90 -o" 'unpack blob -o'; do
 done
 convert_quietly "$model" -o parts --arch sm90 --tp-size 2
 : >e
-expect_exit 3 "$BIN" inspect -
-grep -qx 'hint: - is not standard input here; ./- is a file of that name' stderr || { cat stderr >&2; fail 'another hint'; }
-
-# A near name is one that a slip of a finger makes of it.
-expect_exit 3 "$BIN" inspect x
-! grep -q 'did you mean' stderr || fail 'a name of one letter is near another'
-expect_exit 3 "$BIN" inspect blbo
-grep -qx 'hint: did you mean blob?' stderr || fail 'no near name'
 
 # A range, and no version, in place of one.
 for package in triton_kernels flashinfer; do
