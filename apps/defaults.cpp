@@ -3,23 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
-#include <utility>
 
 #include "apps/known_names.hpp"
 #include "apps/parsers.hpp"
 #include "apps/suggest.hpp"
-#include "formats/json/json_fields.hpp"
-#include "formats/json/strict_json.hpp"
-#include "formats/os/file.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
 namespace {
-
-constexpr const char* kFileVariable = "MXFP4_REPACK_DEFAULTS";
-constexpr int64_t kMaxBytes = int64_t{64} << 10;
 
 void check_threads(const std::string& text) {
   const auto number = whole_number(text);
@@ -33,7 +24,7 @@ void check_color(const std::string& text) {
 }
 
 struct DefaultRow {
-  const char* member;  // in the file
+  const char* name;
   const char* variable;
   Default Defaults::*place;
   void (*check)(const std::string& text);  // throws for a wrong value
@@ -48,45 +39,18 @@ const std::array<DefaultRow, 4> kRows = {{
     {"color", "MXFP4_REPACK_COLOR", &Defaults::color, check_color},
 }};
 
-// A wrong default is not a typed flag: the error names the variable or member instead.
-void check(const DefaultRow& row, const std::string& value, const std::string& place) {
+// A wrong default is not a typed flag: the error names the variable instead.
+void check(const DefaultRow& row, const std::string& value) {
   try {
     row.check(value);
   } catch (const Error& error) {
-    throw Error(error.kind(), error.message()).at_key(place).hint(error.hint_text());
+    throw Error(error.kind(), error.message()).at_key(row.variable).hint(error.hint_text());
   }
 }
 
 std::string text_of(GetVariable get, const char* name) {
   const char* text = get(name);
   return text == nullptr ? "" : text;
-}
-
-// The file to read; empty if there is none.
-std::filesystem::path file_of(GetVariable get) {
-  if (const std::string named = text_of(get, kFileVariable); !named.empty()) return named;
-  std::filesystem::path folder = text_of(get, "XDG_CONFIG_HOME");
-  const std::string home = text_of(get, "HOME");
-  if (folder.empty() && !home.empty()) folder = std::filesystem::path(home) / ".config";
-  if (folder.empty()) return {};
-  std::filesystem::path file = folder / "mxfp4-repack" / "defaults.json";
-  std::error_code ignored;
-  return std::filesystem::exists(file, ignored) ? file : std::filesystem::path();
-}
-
-void read_file(const std::filesystem::path& path, Defaults& defaults) {
-  const nlohmann::json json = parse_strict_json(read_text_file(path, kMaxBytes));
-  const JsonFields object(json);
-  std::vector<std::string_view> members;
-  for (const DefaultRow& row : kRows) {
-    members.emplace_back(row.member);
-    if (!object.has(row.member)) continue;
-    const nlohmann::json& value = object.at(row.member);
-    const std::string text = value.is_number() ? value.dump() : object.string(row.member);
-    check(row, text, fmt::format("{}: {}", path.string(), row.member));
-    defaults.*row.place = {text, path.string()};
-  }
-  object.only(members);
 }
 
 }  // namespace
@@ -96,7 +60,7 @@ std::vector<std::string> Defaults::words() const {
   for (const DefaultRow& row : kRows) {
     const Default& known = this->*row.place;
     if (!known.value.empty()) {
-      out.push_back(fmt::format("{} {} ({})", row.member, known.value, known.from));
+      out.push_back(fmt::format("{} {} ({})", row.name, known.value, known.from));
     }
   }
   return out;
@@ -105,7 +69,7 @@ std::vector<std::string> Defaults::words() const {
 std::vector<std::string> misspelt_variables(const char* const* environment) {
   constexpr std::string_view kPrefix = "MXFP4_REPACK_";
   // Behind the prefix: its letters would make all names near.
-  std::vector<std::string> known = {"DEFAULTS", "PROGRESS_SECONDS", "SIMD"};
+  std::vector<std::string> known = {"PROGRESS_SECONDS", "SIMD"};
   for (const DefaultRow& row : kRows) {
     known.push_back(std::string(row.variable).substr(kPrefix.size()));
   }
@@ -125,13 +89,10 @@ std::vector<std::string> misspelt_variables(const char* const* environment) {
 
 Defaults read_defaults(GetVariable get) {
   Defaults defaults;
-  if (const std::filesystem::path file = file_of(get); !file.empty()) {
-    in_file(file.string(), [&] { read_file(file, defaults); });
-  }
   for (const DefaultRow& row : kRows) {
     const std::string value = text_of(get, row.variable);
     if (value.empty()) continue;
-    check(row, value, row.variable);
+    check(row, value);
     defaults.*row.place = {value, row.variable};
   }
   return defaults;

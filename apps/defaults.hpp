@@ -1,6 +1,5 @@
 // Defaults of the person who runs the program every day: variables MXFP4_REPACK_REVISION, _THREADS,
-// _MEMORY and _COLOR, and behind them a JSON file with the members revision, threads, memory,
-// color. A flag wins over both; for the release, the --target file's vLLM does too.
+// _MEMORY and _COLOR. A flag wins over them; for the release, the --target file's vLLM does too.
 #pragma once
 
 #include <array>
@@ -11,7 +10,7 @@
 
 namespace mxfp4 {
 
-// A default and the variable or file that gives it; an empty value: none.
+// A default and the variable that gives it; an empty value: none.
 struct Default {
   std::string value;
   std::string from;
@@ -35,9 +34,7 @@ using GetVariable = const char* (*)(const char* name);
 // null at the end.
 [[nodiscard]] std::vector<std::string> misspelt_variables(const char* const* environment);
 
-// Reads variables and file: MXFP4_REPACK_DEFAULTS names it, else it is mxfp4-repack/defaults.json
-// in XDG_CONFIG_HOME or ~/.config, where it may be missing. Throws Error::usage naming the
-// variable, Error::input naming the file and its member.
+// Reads the variables. Throws Error::usage naming one whose value is wrong.
 [[nodiscard]] Defaults read_defaults(GetVariable get);
 
 }  // namespace mxfp4

@@ -1,16 +1,12 @@
-# Defaults by variable and by file: a flag wins over both, a variable over the file; explain -v shows them.
+# Defaults by variable: a flag wins over them; explain -v shows them.
 model=$TESTDATA/ingest/gptoss_hf
-export XDG_CONFIG_HOME=$PWD/config
-mkdir -p config/mxfp4-repack
-printf '{"revision": "0.31.0", "threads": 2, "memory": "0.5GiB"}' >config/mxfp4-repack/defaults.json
+export MXFP4_REPACK_REVISION=0.31.0 MXFP4_REPACK_THREADS=2 MXFP4_REPACK_MEMORY=0.5GiB
 expect_exit 0 "$BIN" explain "$model" --arch sm90 -v
-grep -qE '^  rules +vllm-0\.31\.0 ' stdout || fail 'the file has no effect'
+grep -qE '^  rules +vllm-0\.31\.0 ' stdout || fail 'the variable has no effect'
 for word in revision:0.31.0 threads:2 memory:0.5GiB; do
   grep -qE "^  default +${word%:*} ${word#*:}( |\$)" stdout || { cat stdout; fail "explain -v does not show $word"; }
 done
-grep -q 'no --revision: taking vllm-0.31.0, by .*defaults.json$' stderr || { cat stderr; fail 'a default without a word'; }
-MXFP4_REPACK_REVISION=0.30 expect_exit 0 "$BIN" explain "$model" --arch sm90 -v
-grep -qE '^  rules +vllm-0\.30\.0 ' stdout || fail 'the variable does not win over the file'
+grep -q 'no --revision: taking vllm-0.31.0, by MXFP4_REPACK_REVISION$' stderr || { cat stderr; fail 'a default without a word'; }
 expect_exit 0 "$BIN" explain "$model" --arch sm90 -v --revision 0.29.0
 grep -qE '^  rules +vllm-0\.29\.0 ' stdout || fail 'the flag does not win'
 expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 -q
@@ -21,7 +17,7 @@ expect_exit 0 "$BIN" inspect out
 # fits asks about the default, since that is all it is for; not of a blob for the other engine.
 expect_exit 0 "$BIN" fits out
 grep -q '^out: yes, it fits vllm-0.31.0$' stdout || fail 'fits does not ask about the default'
-grep -q 'no --revision: taking vllm-0.31.0, by .*defaults.json$' stderr || fail 'fits takes a default without a word'
+grep -q 'no --revision: taking vllm-0.31.0, by MXFP4_REPACK_REVISION$' stderr || fail 'fits takes a default without a word'
 MXFP4_REPACK_REVISION=0.25.1 expect_exit 1 "$BIN" fits out
 grep -q -- '--revision vllm-0.25.1' stdout || { cat stdout >&2; fail 'the command is not for the release that was asked about'; }
 MXFP4_REPACK_REVISION=0.25.1 expect_exit 0 "$BIN" fits out --revision 0.31.0
@@ -37,25 +33,8 @@ MXFP4_REPACK_THREADS=many expect_exit 2 "$BIN" verify out
 expect_one_error "MXFP4_REPACK_THREADS: 'many' is not a number from 1 to 1024\$"
 MXFP4_REPACK_REVISION=9.9.9 expect_exit 2 "$BIN" explain --arch sm90
 expect_one_error 'MXFP4_REPACK_REVISION: 9.9.9 is newer than vllm-[0-9.]*, the newest release that this program knows$'
-printf '{"thread": 2}' >config/mxfp4-repack/defaults.json
-expect_exit 3 "$BIN" verify out
-expect_one_error 'defaults.json: thread: unknown key, expected revision, threads, memory, color$'
-while IFS='|' read -r text said; do
-  printf '%s' "$text" >config/mxfp4-repack/defaults.json
-  expect_exit 2 "$BIN" verify out
-  expect_one_error "$PWD/config/mxfp4-repack/defaults.json: $said\$"
-done <<'END'
-{"threads": "many"}|threads: 'many' is not a number from 1 to 1024
-{"threads": -1}|threads: '-1' is not a number from 1 to 1024
-{"memory": "lots"}|memory: 'lots' is not a size such as 256MiB
-{"color": "pink"}|color: 'pink' is not auto, always or never
-{"revision": "yesterday"}|revision: unknown revision 'yesterday'
-END
-rm config/mxfp4-repack/defaults.json
 MXFP4_REPACK_MEMORY=lots expect_exit 2 "$BIN" verify out
 expect_one_error "MXFP4_REPACK_MEMORY: 'lots' is not a size such as 256MiB\$"
-MXFP4_REPACK_DEFAULTS=nowhere.json expect_exit 3 "$BIN" verify out
-expect_one_error 'nowhere.json: cannot be opened: No such file or directory$'
 expect_exit 0 "$BIN" --help
 MXFP4_REPACK_COLOR=always expect_exit 0 "$BIN" list styles
 grep -q $'\033' stdout || fail 'no colour'
