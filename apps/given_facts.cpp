@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "apps/engine_words.hpp"
 #include "apps/known_names.hpp"
@@ -111,20 +110,18 @@ std::string unknown_variable(const std::string& name) {
 }
 
 std::string variable_hint(const std::string& name) {
-  if (const EngineWord* word = engine_variable(name)) return std::string(word->answer);
+  if (const std::string_view answer = engine_word(name); !answer.empty()) {
+    return std::string(answer);
+  }
   const std::set<std::string> known = variables_of_all_revisions();
-  // Every variable of these releases has an answer (tests/cli/engine_variables.py).
-  return nearest_hint(name, {known.begin(), known.end()},
-                      name.starts_with("VLLM_")
-                          ? "leave it out: no release of vLLM from 0.21.0 on reads it"
-                          : "leave it out: the rules do not know what it does");
+  return nearest_name_hint(name, {known.begin(), known.end()}, "variables");
 }
 
 // A variable that other revisions look at: what says the same with these rules.
 std::string unread_variable(const RuleSet& rules, const std::string& name) {
-  const EngineWord* word = engine_variable(name);
+  const std::string_view answer = engine_word(name);
   return fmt::format("no rule of {} looks at {}{}", rules.name, name,
-                     word == nullptr ? "" : fmt::format(": {}", word->answer));
+                     answer.empty() ? "" : fmt::format(": {}", answer));
 }
 
 // What the rules are asked with. They take x86_64 for a CPU with AMX, which the name does not say;
@@ -136,71 +133,6 @@ std::string_view taken_arch(const RequestFlags& options, const Machine& machine)
 
 const Machine* machine_of(const DeploymentFacts& request) {
   return request.arch ? find_machine(*request.arch) : nullptr;
-}
-
-// Whether the text, in lower case, names an Intel GPU by its maker, family or code name.
-bool names_intel_gpu(const std::string& lower) {
-  static const std::set<std::string> kWords = {
-      "xpu",        "arc",       "pvc",     "bmg",  "dg2",  "xe",  "xe2",  "xe-hpc",
-      "flex",       "a770",      "a750",    "b570", "b580", "b60", "1100", "1550",
-      "battlemage", "alchemist", "vecchio", "b50",  "b65",  "b70"};
-  if (lower.find("intel") != std::string::npos) return true;
-  for (size_t begin = 0; begin < lower.size();) {
-    const size_t end = std::min(lower.find(' ', begin), lower.size());
-    if (kWords.contains(lower.substr(begin, end - begin))) return true;
-    begin = end + 1;
-  }
-  return false;
-}
-
-// "RTX 4090" for "4090": the machine whose name is a word and this number; empty if there is none.
-std::string name_with_number(const std::string& number) {
-  if (!whole_number(number)) return "";
-  for (const std::string& name : machine_words()) {
-    if (name.ends_with(" " + number)) return name;
-  }
-  return "";
-}
-
-// The hint for an unknown machine: what to type for a name that means several, or the nearest
-// names.
-std::string machine_hint(const std::string& given) {
-  std::string lower = given;
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (lower == "cpu") return "--arch x86_64 or --arch aarch64 is a CPU";
-  static const std::set<std::string> kOwn = {"native", "auto", "host",    "local", "localhost",
-                                             "this",   "self", "current", "detect"};
-  if (kOwn.contains(lower)) {
-    return "on the serving machine, mxfp4-repack-probe > facts.json; then --target facts.json";
-  }
-  static const std::set<std::string> kMakers = {"cuda", "rocm", "hip", "nvidia", "amd", "gpu"};
-  if (kMakers.contains(lower)) {
-    return "the GPU is what counts: --arch sm90, --arch H100, --arch gfx950; list machines shows "
-           "all";
-  }
-  if (lower == "all" || lower == "any") {
-    return "one machine at a time";
-  }
-  // Neither CUDA, ROCm, XPU nor a CPU: the engine's plug-ins for them choose by rules of their own.
-  for (const std::string_view other :
-       {"gaudi", "tpu", "trainium", "inferentia", "ascend", "npu", "apple", "mps", "tenstorrent"}) {
-    if (lower.find(other) == std::string::npos) continue;
-    return "a plug-in of the engine's serves it, by rules that this program does not know";
-  }
-  if (names_intel_gpu(lower)) {
-    return "Intel's GPUs are all one to the rules: --platform xpu, without --arch";
-  }
-  for (const std::string_view between : {",", "/", ";", " or ", " and "}) {
-    const std::string first = given.substr(0, given.find(between));
-    if (first != given && find_machine(first) != nullptr) {
-      return fmt::format("one machine at a time: --arch {}", first);
-    }
-  }
-  if (const std::string whole = name_with_number(lower); !whole.empty()) {
-    return fmt::format("did you mean --arch {}?", shell_word(whole));
-  }
-  return nearest_names_hint(given, machine_words(), "machines");
 }
 
 }  // namespace
@@ -232,8 +164,6 @@ std::map<std::string, std::string> take_env(const std::vector<std::string>& item
   const std::set<std::string> known = variables_of_all_revisions();
   for (const auto& [name, value] : env) {
     if (known.contains(name)) continue;
-    const EngineWord* word = engine_variable(name);
-    if (word != nullptr && word->no_influence) continue;  // a note says it
     throw Error::usage("--env: " + unknown_variable(name)).hint(variable_hint(name));
   }
   return env;
@@ -247,7 +177,7 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request) {
   }
   if (request.platform && !has_capability(*request.platform)) return;  // no rule reads the name
   const std::string what = fmt::format("unknown machine '{}'", *request.arch);
-  const std::string hint = machine_hint(*request.arch);
+  const std::string hint = nearest_name_hint(*request.arch, machine_words(), "machines");
   if (!options.arch.empty()) throw Error::usage("--arch: " + what).hint(hint);
   throw Error::input(what).at_key("arch").in_file(options.target_file.path().string()).hint(hint);
 }
@@ -295,30 +225,21 @@ void report_given_facts(const RequestFlags& options, const RuleSet& rules, const
   const std::string given = machine_as_given(options);
   if (!given.empty()) {
     const Machine& machine = *find_machine(given);
-    const std::string_view count = machine_count(given);
     const std::string_view taken = taken_arch(options, machine);
     std::string note =
         fmt::format("{} {}: taken as {}", options.arch.empty() ? "arch" : "--arch", given, taken);
     if (taken != machine.arch) note += fmt::format("; {}", machine.more);
-    if (!count.empty() && count != "1") note += "; --tp-size says how many of them serve";
     console.note(note);
   }
   const std::set<std::string> known = variables_of(rules);
   for (const auto& [name, value] : take_env(options.env)) {
     if (known.contains(name)) continue;
-    const EngineWord* word = engine_variable(name);
-    if (word != nullptr && word->no_influence) {
-      console.note(fmt::format("--env: {}: {}", name, word->answer));
-    } else {
-      console.warn("--env: " + unread_variable(rules, name));
-    }
+    console.warn("--env: " + unread_variable(rules, name));
   }
   const std::string file = options.target_file.path().string();
   for (const auto& [name, value] : target.env) {
     if (known.contains(name)) continue;
-    const EngineWord* word = engine_variable(name);
-    if (word != nullptr && word->no_influence) continue;  // a probe wrote down what it found
-    console.warn(fmt::format("{}: env: {}; {}", file, unknown_variable(name), variable_hint(name)));
+    console.warn(fmt::format("{}: env: {}", file, unknown_variable(name)));
   }
   if (!options.libs.empty()) return;  // the flag replaces the file's list
   for (const std::string& name : target.libs.value_or(std::set<std::string>())) {

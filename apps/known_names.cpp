@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 
-#include "apps/engine_words.hpp"
 #include "apps/suggest.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/oracle/model_backends.hpp"
@@ -30,53 +29,17 @@ std::optional<Error> newer_release(const std::string& name) {
           "a newer mxfp4-repack may know it; a blob made for another release is not known to fit");
 }
 
-// The release of the number in the name of an image or a package: "vllm/vllm-openai:v0.33.0",
-// "vllm==0.33.0", "rocm/vllm:rocm7.2_pytorch_2.12.0_vllm_0.27.0". Null if none does.
-const Release* release_named_in(const std::string& name) {
-  const std::string engine = name.find("sglang") == std::string::npos ? "" : "sglang-";
-  const Release* found = nullptr;
-  for (size_t at = 0; at < name.size();) {
-    const size_t first = std::min(name.find_first_of("0123456789", at), name.size());
-    at = std::min(name.find_first_not_of("0123456789.", first), name.size());
-    std::string number = name.substr(first, at - first);
-    while (number.ends_with('.')) number.pop_back();
-    if (std::ranges::count(number, '.') < 2) continue;
-    if (const Release* release = find_release(engine + number)) found = release;
-  }
-  return found;
-}
-
-// Whether the text is a commit's hash.
-bool is_hash(const std::string& text) {
-  constexpr size_t kLeast = 7;
-  return text.size() >= kLeast && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
 std::string revision_hint(const std::string& name) {
-  if (const Release* release = release_named_in(name)) {
-    return fmt::format("the nearest is --revision {}; list revisions shows all", release->name);
-  }
-  if (is_hash(name))
-    return "a commit? list revisions shows the engine's releases and commits that are known";
-  if (name == "main" || name == "latest" || name.find("nightly") != std::string::npos) {
-    return "the engine says its number: vllm --version; list revisions shows all that are known";
-  }
-  if (is_container_month(name)) {
-    return "a container's month? the engine says its number in there: vllm --version";
-  }
   const bool number = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) != 0;
-  std::vector<std::string> known;  // newest first; numbers if `name` is a number
-  for (const Release* release : releases_of(engine_of_revision(name))) {
-    const std::string_view text = number ? release->version : release->name;
-    if (!text.empty()) known.emplace(known.begin(), text);
-  }
   if (number && find_release("sglang-" + name) != nullptr) {
     return fmt::format("of SGLang there is --revision sglang-{}", name);
   }
-  const size_t near = nearest_words(name, known).size();
-  if (number && near != 1) return nearest_by_number(name);
-  if (near == 0) return "list revisions shows all";
-  return nearest_names_hint(name, known, "revisions");
+  if (number) return nearest_by_number(name);
+  std::vector<std::string> known;  // newest first
+  for (const Release* release : releases_of(engine_of_revision(name))) {
+    known.emplace(known.begin(), release->name);
+  }
+  return nearest_name_hint(name, known, "revisions");
 }
 
 bool is_alias(const RuleSet& rules, const std::string& name) {
@@ -138,10 +101,6 @@ void require_moe_backend(const RuleSet& rules, const std::string& text) {
   if (text.empty() || knows_moe_backend(rules, name)) return;
   for (const Release* release : all_releases()) {
     if (knows_moe_backend(rules_of(*release), name)) return;
-  }
-  if (const EngineWord* word = engine_moe_backend(name)) {
-    throw Error::usage(fmt::format("--moe-backend: unknown name '{}'", text))
-        .hint(std::string(word->answer));
   }
   std::vector<std::string> known{"auto"};
   for (const AliasRow& alias : rules.aliases) known.emplace_back(alias.name);

@@ -79,7 +79,7 @@ class Failure {
  private:
   int say(Error error) const {
     std::fflush(stdout);
-    if (error.hint_text().empty()) error.hint(mxfp4::path_hint(error));
+    if (error.hint_text().empty()) error.hint(mxfp4::blob_hint(error));
     console().error(error.what(), error.hint_text());
     if (json_) print(mxfp4::error_json(error));
     return mxfp4::exit_code_of(error.kind());

@@ -27,7 +27,7 @@ void NameFilter::require_taken(std::string_view what, std::string_view where,
                                std::string_view table) const {
   if (taken_ || name_.empty()) return;
   throw Error::usage(fmt::format("unknown {} '{}'{}", what, name_, where))
-      .hint(nearest_names_hint(name_, others_, table));
+      .hint(nearest_name_hint(name_, others_, table));
 }
 
 }  // namespace mxfp4

@@ -15,7 +15,6 @@
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 #include "lib/layouts/knobs.hpp"
-#include "lib/oracle/machines.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -143,16 +142,6 @@ std::string name_given(const RequestFlags& flags, const FactRow& row) {
   throw Error(error);
 }
 
-// Throws Error::input for an input that is a machine's name, as in "explain H100".
-void refuse_machine(const std::filesystem::path& input) {
-  std::error_code ignored;
-  const std::string word = input.string();
-  if (std::filesystem::exists(input, ignored) || find_machine(word) == nullptr) return;
-  throw Error::input("a machine, not a checkpoint")
-      .in_file(word)
-      .hint(fmt::format("did you mean --arch {}?", shell_word(word)));
-}
-
 // "--tp-size could be 2, 3, 6 or 8"; empty if no other size helps.
 std::string size_hint(const WorkingSizes& working) {
   std::vector<std::string> sizes;
@@ -269,7 +258,6 @@ ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules) 
 }
 
 CheckpointOptions checkpoint_from(const InputOptions& options, std::optional<Family> family) {
-  refuse_machine(options.path);
   CheckpointOptions checkpoint;
   checkpoint.path = options.path;
   checkpoint.style = style_from(options.style);

@@ -1,4 +1,4 @@
-// "Did you mean": finds the known words nearest to an unknown one.
+// "Did you mean": finds the known word nearest to an unknown one.
 #pragma once
 
 #include <string>
@@ -15,25 +15,19 @@ namespace mxfp4 {
 [[nodiscard]] std::string nearest_word(std::string_view word,
                                        const std::vector<std::string>& candidates);
 
-// Up to three candidates that are as near as that, nearest first.
-[[nodiscard]] std::vector<std::string> nearest_words(std::string_view word,
-                                                     const std::vector<std::string>& candidates);
-
 // "did you mean X?"; if no candidate is near, `otherwise`, or if that is empty "one of A, B, ...".
 [[nodiscard]] std::string nearest_hint(std::string_view word,
                                        const std::vector<std::string>& candidates,
                                        std::string_view otherwise = "");
 
-// "the nearest names: A, B; list <table> shows all"; if none is near, "list <table> shows the
-// names".
-[[nodiscard]] std::string nearest_names_hint(std::string_view word,
-                                             const std::vector<std::string>& candidates,
-                                             std::string_view table);
+// "the nearest is A; list <table> shows all"; if none is near, "list <table> shows the names".
+[[nodiscard]] std::string nearest_name_hint(std::string_view word,
+                                            const std::vector<std::string>& candidates,
+                                            std::string_view table);
 
-// What helps with an error of kind kInput about a path: "did you mean DIR/NAME?" for one that is
-// not there, if its directory has a name that is near; a word about what the shell left as it was;
-// `verify` for a file within a blob. Else empty.
-[[nodiscard]] std::string path_hint(const Error& error);
+// `verify`, for an error of kind kInput about a layer file of a blob: damaged or not copied. Else
+// empty.
+[[nodiscard]] std::string blob_hint(const Error& error);
 
 // Error::usage "<flag>: unknown value '<value>'" with the hint of nearest_hint().
 [[nodiscard]] Error unknown_value(std::string_view flag, std::string_view value,

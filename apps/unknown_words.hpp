@@ -17,12 +17,11 @@ struct Complaint {
 };
 
 // Complains of the first of `words` that `app` does not know; the message is empty if it knows all
-// of them. The hint is the nearest command or flag: by its letters, its beginning, or what other
-// programs call it.
+// of them. The hint is the nearest command or flag, or what engine_words.hpp says.
 [[nodiscard]] Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& words);
 
-// The hint for a member that --target files do not have: the member or the flag for the same fact;
-// empty if none is near.
+// The hint for a member that --target files do not have: the nearest one; empty if none is
+// near.
 [[nodiscard]] std::string target_key_hint(const std::string& key);
 
 // The names of the commands of `app`.

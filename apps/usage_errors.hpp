@@ -1,4 +1,4 @@
-// Puts errors of a command line that cannot be parsed into this program's own words.
+// The errors of a command line that cannot be parsed.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ class Error;
 namespace mxfp4 {
 
 // `words` are the arguments that `app` failed to parse, `error` is its parser's error. The result
-// names the first word that is not a command, flag or argument, and the nearest one: by its
-// letters, its beginning, or what other programs call it.
+// names the first word that is not a command or a flag, and the nearest one; else it says what the
+// parser says.
 [[nodiscard]] Error usage_error(const CLI::App& app, const CLI::Error& error,
                                 const std::vector<std::string>& words);
 

@@ -1,11 +1,9 @@
 #include "lib/oracle/machines.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "lib/core/text.hpp"
-#include "lib/oracle/cpu_models.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -34,37 +32,11 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-// Whether the word tells how a device is mounted, cooled, sold or equipped, and not which one
-// it is.
-bool is_decoration(std::string_view word) {
-  constexpr std::array kWords = {
-      "nvidia",    "amd",     "intel",   "tesla",     "geforce", "quadro",      "instinct",
-      "radeon",    "gpu",     "gpus",    "pcie",      "nvl",     "oam",         "generation",
-      "server",    "edition", "maxq",    "max",       "q",       "workstation", "founders",
-      "super",     "tensor",  "systems", "core",      "node",    "dgx",         "hgx",
-      "superchip", "laptop",  "station", "developer", "kit"};
-  if (std::ranges::find(kWords, word) != kWords.end()) return true;
-  // "8x", "144G", "480GB"; with four digits before an X it is a CPU's model: "7773X".
-  for (const std::string_view unit : {"x", "g", "gb"}) {
-    if (!word.ends_with(unit)) continue;
-    const std::string_view number = word.substr(0, word.size() - unit.size());
-    if (all_digits(number) && (unit == "gb" || number.size() <= 3)) return true;
-  }
-  for (const std::string_view stem : {"sxm", "hbm", "nvl"}) {
-    if (word.starts_with(stem) && word.size() <= stem.size() + 2) return true;
-  }
-  return false;
-}
-
-std::string joined(const std::vector<std::string>& words, bool decorated) {
+std::string plain(std::string_view name) {
   std::string all;
-  for (const std::string& word : words) {
-    if (decorated || !is_decoration(word)) all += word;
-  }
+  for (const std::string& word : words_of(name)) all += word;
   return all;
 }
-
-std::string plain(std::string_view name) { return joined(words_of(name), true); }
 
 const Machine* by_arch(std::string_view arch) {
   const auto found = std::ranges::find(machines(), arch, &Machine::arch);
@@ -72,7 +44,6 @@ const Machine* by_arch(std::string_view arch) {
 }
 
 const Machine* by_name(std::string_view name) {
-  if (name.empty()) return nullptr;
   for (const Machine& machine : machines()) {
     for (const std::string_view known : machine.names) {
       if (plain(known) == name) return &machine;
@@ -81,11 +52,11 @@ const Machine* by_name(std::string_view name) {
   return nullptr;
 }
 
-// "sm90", "sm90a", "compute90", "cc9.0", "9.0", "90" -> "sm90"; "gfx942:sramecc+" -> "gfx942".
+// "sm90", "sm90a", "compute90", "9.0", "90" -> "sm90"; "gfx942:sramecc+" -> "gfx942".
 std::string usual_arch(std::string_view word) {
   word = word.substr(0, word.find(':'));
   if (word.starts_with("gfx")) return std::string(word);
-  for (const std::string_view prefix : {"sm", "compute", "cc", "capability"}) {
+  for (const std::string_view prefix : {"sm", "compute"}) {
     if (!word.starts_with(prefix)) continue;
     word.remove_prefix(prefix.size());
     break;
@@ -98,116 +69,33 @@ std::string usual_arch(std::string_view word) {
   return "sm" + digits;
 }
 
-// Signs between a count and its machine: "8x H100", "H100 * 8"; the last is the
-// multiplication sign.
-constexpr std::array<std::string_view, 4> kTimes = {"x", "X", "*", "\xc3\x97"};
-
-std::string_view without_blanks(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
-// A machine's name and how many of them the text says.
-struct CountedName {
-  std::string_view name;
-  std::string_view count;  // digits; empty: it says none
-};
-
-CountedName split_count(std::string_view text) {
-  text = without_blanks(text);
-  const size_t first = std::min(text.find_first_not_of("0123456789"), text.size());
-  std::string_view rest = without_blanks(text.substr(first));
-  if (first > 0 && !rest.empty()) {
-    for (const std::string_view times : kTimes) {
-      if (rest.starts_with(times))
-        return {without_blanks(rest.substr(times.size())), text.substr(0, first)};
-    }
-    return {rest, text.substr(0, first)};
-  }
-  const size_t last = text.find_last_not_of("0123456789") + 1;
-  rest = without_blanks(text.substr(0, last));
-  for (const std::string_view times : kTimes) {
-    if (last == text.size() || !rest.ends_with(times)) continue;
-    rest.remove_suffix(times.size());
-    return {without_blanks(rest), text.substr(last)};
-  }
-  return {text, ""};
-}
-
-// The words with which NVIDIA names a generation, behind "Grace" where a CPU of that name is beside
-// the GPU, and the first and the last of its archs: 90 for sm90.
-struct Generation {
-  std::string_view name;
-  int first;
-  int last;
-};
-constexpr std::array<Generation, 11> kGenerations = {{{"volta", 70, 72},
-                                                      {"turing", 75, 75},
-                                                      {"ampere", 80, 87},
-                                                      {"ada", 89, 89},
-                                                      {"adalovelace", 89, 89},
-                                                      {"hopper", 90, 90},
-                                                      {"gracehopper", 90, 90},
-                                                      {"blackwell", 100, 121},
-                                                      {"blackwellultra", 103, 103},
-                                                      {"graceblackwell", 100, 121},
-                                                      {"graceblackwellultra", 103, 103}}};
-
-// The GPU in "rtxpro6000blackwell" or "gb10graceblackwell": a name that ends with its generation.
-const Machine* before_generation(std::string_view name) {
-  for (const Generation& generation : kGenerations) {
-    if (!name.ends_with(generation.name)) continue;
-    const Machine* named = by_name(name.substr(0, name.size() - generation.name.size()));
-    if (named == nullptr || named->platform != kCuda) continue;
-    const int number = std::stoi(std::string(named->arch.substr(2)));
-    if (number >= generation.first && number <= generation.last) return named;
-  }
-  return nullptr;
-}
-
-const Machine* find_one(std::string_view text) {
-  if (const Machine* exact = by_arch(text)) return exact;
-  const std::vector<std::string> words = words_of(text);
-  for (const bool decorated : {true, false}) {
-    const std::string name = joined(words, decorated);
-    if (const Machine* named = by_name(name)) return named;
-    if (const Machine* known = by_arch(usual_arch(name))) return known;
-    if (const Machine* named = before_generation(name)) return named;
-  }
-  return nullptr;
-}
-
-// The CPU whose whole name some of the words are, one after the other; takes these words away.
-const Machine* take_cpu_name(std::vector<std::string>& words) {
-  constexpr size_t kMost = 2;  // words of a name
-  for (size_t count = kMost; count > 0; --count) {
-    for (size_t at = 0; at + count <= words.size(); ++at) {
-      const auto first = words.begin() + static_cast<std::ptrdiff_t>(at);
-      const auto last = first + static_cast<std::ptrdiff_t>(count);
-      const Machine* named = by_name(joined({first, last}, true));
-      if (named == nullptr || named->platform != kCpu || !named->least.empty()) continue;
-      words.erase(first, last);
-      return named;
-    }
-  }
-  return nullptr;
-}
-
-// A CPU that is named with other words beside: "AMD EPYC Turin 9755", "Intel Xeon Platinum 8480C",
-// "Graviton4". A code name counts before a model number, a model number before the family. Null for
-// others, and where another machine is named beside it.
-const Machine* by_cpu_words(std::string_view text) {
-  std::vector<std::string> words = words_of(text);
-  const Machine* named = take_cpu_name(words);
-  // Digits are a CPU's model.
-  const auto other = [](const std::string& word) {
-    if (all_digits(word)) return false;
-    const Machine* machine = find_one(word);
-    return word == "ai" || (machine != nullptr && machine->platform != kCpu);
+// The machine whose name some of the words are, one after the other: of "NVIDIA H100 80GB HBM3"
+// the second. The longest name counts; null where a machine of another arch is named beside it.
+const Machine* within(const std::vector<std::string>& words) {
+  struct Found {
+    const Machine* machine;
+    size_t first;
+    size_t last;
   };
-  if (std::ranges::any_of(words, other)) return nullptr;
-  return named != nullptr ? named : by_arch(arch_of_cpu(words));
+  std::vector<Found> found;
+  for (size_t first = 0; first < words.size(); ++first) {
+    std::string name;
+    for (size_t last = first; last < words.size(); ++last) {
+      name += words[last];
+      const Machine* machine = by_name(name);
+      if (machine != nullptr) found.push_back({machine, first, last});
+    }
+  }
+  const auto longest =
+      std::ranges::max_element(found, {}, [](const Found& one) { return one.last - one.first; });
+  if (longest == found.end()) return nullptr;
+  const bool other = std::ranges::any_of(found, [&](const Found& one) {
+    const bool inside = one.first >= longest->first && one.last <= longest->last;
+    return !inside && one.machine != longest->machine;
+  });
+  // "EPYC 9654": a model, of which the family's name does not say the features.
+  const bool model = !longest->machine->least.empty() && words.size() > 1;
+  return other || model ? nullptr : longest->machine;
 }
 
 }  // namespace
@@ -287,7 +175,7 @@ std::span<const Machine> machines() {
       {"gfx1250", kRocm},
       {"x86_64",
        kCpu,
-       {"amd64", "x64", "x86-64", "EPYC", "Xeon"},
+       {"amd64", "x64", "x86-64", "EPYC", "AMD EPYC", "Xeon", "Intel Xeon"},
        "x86_64-avx512",
        "--arch x86_64-amx if it has AMX"},
       {"x86_64-amx",
@@ -304,8 +192,8 @@ std::span<const Machine> machines() {
         "Rome", "Naples", "Zen 3", "Zen 2"}},
       {"aarch64",
        kCpu,
-       {"arm64", "Arm", "Grace", "Grace CPU", "Vera", "Graviton", "Axion", "Cobalt", "Ampere Altra",
-        "AmpereOne", "Neoverse"}},
+       {"arm64", "Arm", "Grace", "Grace CPU", "Vera", "Graviton", "Graviton2", "Graviton3",
+        "Graviton4", "Axion", "Cobalt", "Ampere Altra", "AmpereOne", "Neoverse"}},
       {"ppc64le", kCpu, {"POWER9", "POWER10", "POWER11"}},
       {"s390x", kCpu, {"z15", "z16", "z17"}},
       {"riscv64", kCpu},
@@ -314,18 +202,11 @@ std::span<const Machine> machines() {
 }
 
 const Machine* find_machine(std::string_view text) {
-  if (const Machine* one = find_one(text)) return one;
-  const CountedName counted = split_count(text);
-  if (const Machine* one = counted.count.empty() ? nullptr : find_one(counted.name)) return one;
-  return by_cpu_words(text);
-}
-
-std::string_view machine_count(std::string_view text) {
-  const CountedName counted = split_count(text);
-  const Machine* machine = counted.count.empty() ? nullptr : find_one(counted.name);
-  if (machine == nullptr) return "";
-  // "7900 XT" is a name and holds no count.
-  return by_name(plain(text)) == nullptr ? counted.count : "";
+  if (const Machine* exact = by_arch(text)) return exact;
+  const std::string name = plain(text);
+  if (const Machine* named = by_name(name)) return named;
+  if (const Machine* known = by_arch(usual_arch(name))) return known;
+  return within(words_of(text));
 }
 
 std::vector<std::string> machine_words() {

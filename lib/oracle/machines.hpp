@@ -27,13 +27,10 @@ struct Machine {
 
 [[nodiscard]] std::span<const Machine> machines();
 
-// By architecture, compute capability or name: letter case, blanks, makers' names, memory sizes,
-// form factors, counts ("8xH100") and the features behind an architecture ("sm90a",
-// "gfx942:sramecc+") do not matter. Null when there is no such machine.
+// By architecture, compute capability or name: letter case, blanks, words beside the name (its
+// maker, its memory) and the features behind an architecture ("sm90a", "gfx942:sramecc+") do not
+// matter. Null when there is no such machine, and for a text that names two.
 [[nodiscard]] const Machine* find_machine(std::string_view text);
-
-// The digits of the count in "8xH100", "8 H100" and "H100 x8"; empty where there is none.
-[[nodiscard]] std::string_view machine_count(std::string_view text);
 
 // Every architecture and name, for suggestions.
 [[nodiscard]] std::vector<std::string> machine_words();

@@ -72,7 +72,7 @@ expect_exit 0 "$BIN" explain "$model" --target target.json
 
 expect_exit 2 "$BIN" list backends --revision vllm-1999-01-01
 expect_one_error "unknown revision 'vllm-1999-01-01'$"
-grep -q '^hint: list revisions shows all$' stderr || fail 'a name that is not near, or all of them'
+grep -q '^hint: list revisions shows the names$' stderr || fail 'a name that is not near, or all of them'
 expect_exit 2 "$BIN" list backends --revision vllm-0.29.9
 grep -q '^hint: the nearest .*; list revisions shows all$' stderr || fail 'more than the nearest names'
 expect_exit 2 "$BIN" list backends --revision 0.30.1

@@ -158,5 +158,5 @@ meant 'did you mean zstd?' convert model -o no --arch sm90 --compress zst
 meant 'did you mean gpt_oss?' explain --arch sm90 --family gptoss
 meant 'did you mean quark?' convert model -o no --arch sm90 --style quarc
 meant 'did you mean cuda?' explain --platform cud
-meant 'the nearest names: vllm-.*' list backends --revision vllm-2026-05-19
+meant 'the nearest is vllm-.*' list backends --revision vllm-2026-05-19
 meant 'mxfp4-repack convert --help shows examples and flags' convert model
