@@ -9,7 +9,6 @@
 #include "apps/known_names.hpp"
 #include "apps/parsers.hpp"
 #include "apps/suggest.hpp"
-#include "apps/text_layout.hpp"
 #include "formats/decision/decide.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
