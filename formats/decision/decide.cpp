@@ -191,9 +191,11 @@ void check_shared_experts(const Conversion& conversion, const OpenedCheckpoint* 
   const ModelConfig* config = config_of(checkpoint);
   const int64_t shared = config == nullptr ? 0 : config->num_shared_experts;
   if (shared == 0 || conversion.decision.forced) return;
-  if (!fuses_shared_experts(*conversion.rules, conversion.deployment,
-                            shared_experts_are_mxfp4(checkpoint))) {
-    return;
+  const FusedSharedRow* row = fused_shared_row(*conversion.rules, conversion.deployment,
+                                               shared_experts_are_mxfp4(checkpoint));
+  if (row == nullptr) return;
+  if (!row->stops.empty()) {
+    throw Error::unsupported(std::string(row->stops)).reference_type("ValueError");
   }
   throw Error::unsupported(
       fmt::format(
@@ -309,6 +311,7 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
   options.redundant_experts =
       own != nullptr && !own->redundant_experts ? 0 : parallel.num_redundant_experts;
   options.even_experts = own != nullptr || parallel.enable_eplb;
+  options.divides_by_all_ranks = rules.loader.divides_by_all_ranks;
   const bool rounds = rounds_sizes(request.caller, request.target.backend);
   if (rules.loader.strides_by_checkpoint) options.generic_stride = GenericStride::kCheckpoint;
   if (request.padded) {

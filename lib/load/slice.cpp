@@ -80,10 +80,11 @@ void check_biases(const ModelLayers& model, const World& world) {
   }
 }
 
-void check_intermediate(const ModelLayers& model, const LayerDims& dims, const World& world) {
+void check_intermediate(const ModelLayers& model, const LayerDims& dims, const World& world,
+                        const SliceOptions& options) {
   const int64_t inter = dims.intermediate_size;
   const bool gpt_oss = model.loader != Loader::kLoaded && strides_by_blocks(model);
-  const int64_t divisor = gpt_oss ? world.ranks : world.tp;
+  const int64_t divisor = gpt_oss && options.divides_by_all_ranks ? world.ranks : world.tp;
   if (inter % divisor != 0) {
     refuse(fmt::format("intermediate size {} is not divisible by {} ranks", inter, divisor),
            "AssertionError");
@@ -191,7 +192,7 @@ std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& di
   other_numbers.erase(0);  // a layer whose size is not known has the model's
   check_experts(model, dims.num_experts, world, options);
   for (const int64_t experts : other_numbers) check_experts(model, experts, world, options);
-  check_intermediate(model, dims, world);
+  check_intermediate(model, dims, world, options);
   check_biases(model, world);
 
   LayerDims padded = dims;

@@ -99,7 +99,8 @@ struct SliceOptions {
   std::function<int64_t(int64_t)> round_hidden;  // the all-to-all kernel's rule on H, asked first
   // EPLB's experts beyond the model's own: slot p of all ranks together holds expert p % E.
   int64_t redundant_experts = 0;
-  bool even_experts = false;  // every rank must hold as many as any other
+  bool divides_by_all_ranks = true;  // I of gpt-oss, with expert parallelism too
+  bool even_experts = false;         // every rank must hold as many as any other
   // The fewest rows of I / tp_size, before they are divided among other ranks and rounded: what is
   // missing is padding. 0: no such rule.
   int64_t least_slice = 0;

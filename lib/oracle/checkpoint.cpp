@@ -210,14 +210,15 @@ Decision decide(const RuleSet& rules, const Deployment& deployment, const ModelF
   return decision;
 }
 
-bool fuses_shared_experts(const RuleSet& rules, const Deployment& deployment,
-                          std::optional<bool> mxfp4) {
+const FusedSharedRow* fused_shared_row(const RuleSet& rules, const Deployment& deployment,
+                                       std::optional<bool> mxfp4) {
   const Question question = make_question(rules, deployment);
-  return std::ranges::any_of(rules.fused_shared, [&](const FusedSharedRow& row) {
+  const auto found = std::ranges::find_if(rules.fused_shared, [&](const FusedSharedRow& row) {
     const bool named =
         std::ranges::find(row.model_types, deployment.model_type) != row.model_types.end();
     return named && (!row.if_mxfp4 || mxfp4.value_or(true)) && row.when.holds(question);
   });
+  return found == rules.fused_shared.end() ? nullptr : &*found;
 }
 
 std::vector<LoadNote> load_notes(const RuleSet& rules, const Deployment& deployment,

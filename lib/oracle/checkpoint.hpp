@@ -59,10 +59,12 @@ struct ModelFacts {
 [[nodiscard]] Decision decide(const RuleSet& rules, const Deployment& deployment,
                               const ModelFacts& model, std::optional<Backend> forced = {});
 
-// Whether the engine puts the model's shared experts behind the routed ones of every rank. `mxfp4`:
-// the checkpoint holds them as MXFP4; empty: not known, and taken for so.
-[[nodiscard]] bool fuses_shared_experts(const RuleSet& rules, const Deployment& deployment,
-                                        std::optional<bool> mxfp4);
+// The row by which the engine puts the model's shared experts behind the routed ones of every rank, or
+// stops; null if it does neither. `mxfp4`: the checkpoint holds them as MXFP4; empty: not known, and
+// taken for so.
+[[nodiscard]] const FusedSharedRow* fused_shared_row(const RuleSet& rules,
+                                                     const Deployment& deployment,
+                                                     std::optional<bool> mxfp4);
 
 // A warning, in words, about loading a checkpoint with the backend that was selected.
 struct LoadNote {

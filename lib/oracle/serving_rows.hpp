@@ -87,6 +87,8 @@ struct FusedSharedRow {
   std::vector<std::string_view> model_types;
   Condition when;
   bool if_mxfp4 = true;  // only where the checkpoint holds them as MXFP4, too
+  // The engine stops with these words, whatever the checkpoint holds; empty: it fuses them.
+  std::string_view stops{};
 };
 
 // The engine's method class that serves a checkpoint, and its requests; first match wins.
@@ -190,7 +192,10 @@ struct ToldWordsRow {
 // revision.
 struct LoaderRules {
   bool strides_by_checkpoint =
-      false;                  // ranks begin at multiples of I / tp, not of their padded size
+      false;  // ranks begin at multiples of I / tp, not of their padded size
+  // gpt-oss needs an I that all ranks divide, experts' too (fused_moe/layer.py); false: only those of
+  // tensor parallelism.
+  bool divides_by_all_ranks = true;
   bool loads_biases = false;  // where a checkpoint has them; false: they stay unread
   // The gpt-oss method gives other models biases of zeros. Releases ask the model for has_bias
   // first (quantization/mxfp4.py, create_weights), which only gpt-oss has.

@@ -39,6 +39,12 @@ Condition fuses_shared_experts() {
                  env_switch("VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS", false)});
 }
 
+Condition fuses_shared_experts_by_variable() {
+  return all_of({platform_is(Platform::kRocm),
+                 env_switch("VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS", false),
+                 none_of({expert_parallel_enabled()})});
+}
+
 Condition triton_device(int below_major, Condition gfx12) {
   const Condition cuda = all_of(
       {platform_is(Platform::kCuda), capability_at_least(9, 0), capability_below(below_major, 0)});

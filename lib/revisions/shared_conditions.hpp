@@ -31,6 +31,8 @@ inline constexpr std::array<std::string_view, 3> kAiterDevicesWithGfx1250 = {"gf
 // A model's shared experts become the last slots of every rank (config_utils.py; the
 // models' files).
 [[nodiscard]] Condition fuses_shared_experts();
+// The same in the models' own files for ROCm that ask the variable only, not whether AITER is on.
+[[nodiscard]] Condition fuses_shared_experts_by_variable();
 
 // What Triton's classes ask of the device since 2026-05-18: CUDA from capability 9.0 to below
 // `below_major`.0, or one of ROCm's devices. Devices of gfx12 must meet the condition.

@@ -127,6 +127,16 @@ TEST(Slice, KeepsTheDownBiasOnTensorParallelRankZeroOnly) {
 }
 
 // The loaders that know no biases do not say which rank adds w2's.
+// SGLang divides I among tensor-parallel ranks only; vLLM asks for an I that every rank divides.
+TEST(Slice, GptOssOverExpertsDividesIWhereTheEngineAsksIt) {
+  const ModelLayers model = model_of(Loader::kGptOssStacked);
+  SliceOptions options = ep(3);
+  EXPECT_EQ(refusal(model, {6, 64, 64}, options).second,
+            "intermediate size 64 is not divisible by 3 ranks");
+  options.divides_by_all_ranks = false;
+  EXPECT_EQ(slice_ranks(model, {6, 64, 64}, options).size(), 3U);
+}
+
 TEST(Slice, GenericBiasesNeedOneTensorParallelRank) {
   ModelLayers model = model_of(Loader::kGeneric);
   ExpertLayer& layer = model.layers.emplace_back();

@@ -107,13 +107,17 @@ void ask_oracle_for_b12x(RuleSet& rules) {
 }
 
 // quantization/utils/config_utils.py: only where they are quantized as the routed ones; DeepSeek-V4
-// by Quark, too.
+// by Quark, too. models/deepseek_v4/amd/model.py and models/minimax_m3/amd/model.py ask the variable
+// only.
 void fuse_equal_shared_experts(RuleSet& rules) {
-  for (FusedSharedRow& row : rules.fused_shared) row.if_mxfp4 = true;
+  for (FusedSharedRow& row : rules.fused_shared) {
+    row.if_mxfp4 = true;
+    std::erase_if(row.model_types,
+                  [](std::string_view model) { return model.starts_with("minimax_m3"); });
+  }
   rules.fused_shared.push_back(
-      {.model_types = {"deepseek_v4", "deepseek_v41"},
-       .when = all_of({fuses_shared_experts(), none_of({expert_parallel_enabled()}),
-                       none_of({dp_above_one()})})});
+      {.model_types = {"deepseek_v4", "deepseek_v41", "minimax_m3", "minimax_m3_vl"},
+       .when = fuses_shared_experts_by_variable()});
 }
 
 }  // namespace

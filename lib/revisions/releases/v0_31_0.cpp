@@ -113,6 +113,19 @@ void require_normalized_mega_moe(RuleSet& rules) {
        {"NotImplementedError", "DeepSeek V4 MegaMoE requires normalized top-k probabilities."}});
 }
 
+// models/deepseek_v4/amd/model.py, _fuse_shared_experts_enabled: stops before it looks at the
+// checkpoint.
+void refuse_fusion_with_data_parallel(RuleSet& rules) {
+  rules.fused_shared.insert(
+      rules.fused_shared.begin(),
+      {.model_types = {"deepseek_v4", "deepseek_v41"},
+       .when = all_of({fuses_shared_experts_by_variable(), dp_above_one()}),
+       .if_mxfp4 = false,
+       .stops =
+           "DeepSeek-V4 fused shared experts (VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS=1) are "
+           "not supported with data parallelism (data_parallel_size > 1)"});
+}
+
 }  // namespace
 
 const Release kRelease0310 = {
@@ -154,6 +167,7 @@ const Release kRelease0310 = {
                128,
                128});
           require_normalized_mega_moe(rules);
+          refuse_fusion_with_data_parallel(rules);
           // models/deepseek_v4/quant_config.py: Quark's checkpoints are Quark's again.
           edit::remove(rules.callers, "Quark fp4 weights, model_type deepseek_v4");
         },

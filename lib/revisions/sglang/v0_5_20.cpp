@@ -137,6 +137,14 @@ const Release kSglang0520 = {
           }
           edit::add_before(rules.aliases, "marlin", {"deep_gemm", {DEEPGEMM_MXFP4}});
           change_sizes(rules);
+          // layers/quantization/mxfp4.py: XPU comes before triton_kernels there.
+          edit::add_before(rules.rounding, "TRITON",
+                           {{"TRITON on xpu",
+                             [](const Target& t) {
+                               return t.backend == TRITON && t.platform == Platform::kXpu;
+                             }},
+                            1,
+                            32});
           edit::replace_layout(rules, kFlashinferCutlassSm90Layout,
                                kFlashinferCutlassSm90FoldedLayout);
           edit::replace_layout(rules, kFlashinferCutlassSm90HalvesLayout,
