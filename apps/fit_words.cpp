@@ -64,8 +64,8 @@ FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob) {
 }
 
 std::vector<GivenFlag> flags_for_fits(const std::vector<GivenFlag>& given) {
-  std::set<std::string_view> taken = {"--engine", "--revision",    "--target", "--arch",
-                                      "--libs",   "--moe-backend", "--env"};
+  std::set<std::string_view> taken = {"--engine",   "--revision", "--target",      "--arch",
+                                      "--platform", "--libs",     "--moe-backend", "--env"};
   for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto) { taken.insert(row.flag); });
   std::vector<GivenFlag> flags;
   std::ranges::copy_if(given, std::back_inserter(flags),

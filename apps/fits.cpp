@@ -42,17 +42,20 @@ std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion
   const bool enough = stands_for_checkpoint(options.blob);
   std::vector<std::string> parts{fmt::format(
       "mxfp4-repack convert {} -o NEW", enough ? shell_word(options.blob.string()) : "CHECKPOINT")};
-  std::ranges::move(as_typed(options.given), std::back_inserter(parts));
+  // A blob may hold any text: as_typed quotes it for a shell.
+  std::vector<GivenFlag> flags = options.given;
   const DeploymentFacts& facts = question.facts;
-  if (!facts.arch && !blob.target.arch.empty()) parts.push_back("--arch " + blob.target.arch);
+  if (!facts.arch && !blob.target.arch.empty()) flags.push_back({"--arch", {blob.target.arch}});
   if (options.deployment.revision.empty() && !options.deployment.target_file.facts().engine_version)
-    parts.push_back("--revision " + question.release);
+    flags.push_back({"--revision", {question.release}});
   for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
     const auto& made_for = blob.parallel.*members.known;
     if ((facts.*members.given).has_value() || made_for == ParallelConfig{}.*members.known) return;
-    parts.push_back(row.is_switch() ? std::string(row.flag)
-                                    : fmt::format("{} {}", row.flag, made_for));
+    GivenFlag flag{std::string(row.flag), {}};
+    if (!row.is_switch()) flag.values.push_back(fmt::format("{}", made_for));
+    flags.push_back(std::move(flag));
   });
+  std::ranges::move(as_typed(flags), std::back_inserter(parts));
   return parts;
 }
 

@@ -177,6 +177,7 @@ void add_fit_flags(CLI::App& command, RequestFlags& options) {
       ->description("Release of the engine that serves (list revisions); default: the blob's own");
   add_path(command, "--target", options.target_file, kTargetText, group);
   add_fact(command, row_of(FactKind::kMachine), options.arch, group);
+  add_fact(command, row_of(FactKind::kPlatform), options.platform, group);
   add_fact(command, row_of(FactKind::kMoeBackend), options.facts.moe_backend, group);
   add_fact(command, row_of(FactKind::kPackage), options.libs, group);
   add_fact(command, row_of(FactKind::kVariable), options.env, group);

@@ -69,7 +69,7 @@ _mxfp4_repack_flags() {
     explain) echo $every $machine --against --batch ;;
     verify) echo $every $resources --against --style --model-config --some-ranks --direct ;;
     fits)
-      echo $every --engine --revision --target --arch --moe-backend --moe-runner-backend --libs --env --tp-size --pcp-size --dp-size \
+      echo $every --engine --revision --target --arch --platform --moe-backend --moe-runner-backend --libs --env --tp-size --pcp-size --dp-size \
         --enable-expert-parallel --all2all-backend --moe-a2a-backend --enable-eplb --num-redundant-experts --sequence-parallel ;;
     diff) echo $every ;;
     unpack) echo $every $resources --output --as-published --read-back --force ;;

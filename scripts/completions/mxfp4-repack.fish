@@ -33,7 +33,7 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain
 
 # The machine that will serve
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l arch -x -a 'sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64 A100 L40S H100 H200 B200 B300 GB200 MI300X MI325X MI355X' -d 'GPU or CPU architecture'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l platform -x -a 'cuda rocm xpu cpu other' -d 'Follows from --arch where it can'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l platform -x -a 'cuda rocm xpu cpu other' -d 'Follows from --arch where it can'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l target -r -F -d 'Facts of the machine as JSON'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l moe-backend -x -a 'auto deep_gemm flashinfer_trtllm flashinfer_trtllm_afp8 flashinfer_cutlass flashinfer_cutlass_afp8 triton triton_unfused humming marlin aiter aiter_mxfp4_fp8 aiter_mxfp4_mxfp4 aiter_triton_mxfp4_bf16 aiter_triton_mxfp4_mxfp4 b12x flashinfer_moe_ep_cutedsl flashinfer_moe_ep_mega_deep_gemm xpu cpu emulation' -d "The engine's --moe-backend"
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l moe-runner-backend -x -a 'auto triton_kernel flashinfer_mxfp4 marlin deep_gemm humming' -d "SGLang's --moe-runner-backend"

@@ -35,6 +35,7 @@ _mxfp4_repack() {
     '--revision=[release of the engine that serves]:revision: '
     '--target=[facts of the machine as JSON]:file:_files'
     '--arch=[GPU or CPU architecture]:architecture:(sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64 A100 L40S H100 H200 B200 B300 GB200 MI300X MI325X MI355X)'
+    '--platform=[follows from --arch where it can]:platform:(cuda rocm xpu cpu other)'
     '--moe-backend=[the option of the engine]:backend:(auto deep_gemm flashinfer_trtllm flashinfer_trtllm_afp8 flashinfer_cutlass flashinfer_cutlass_afp8 triton triton_unfused humming marlin aiter aiter_mxfp4_fp8 aiter_mxfp4_mxfp4 aiter_triton_mxfp4_bf16 aiter_triton_mxfp4_mxfp4 b12x flashinfer_moe_ep_cutedsl flashinfer_moe_ep_mega_deep_gemm xpu cpu emulation)'
     '--moe-runner-backend=[the same, as SGLang calls it]:backend:(auto triton_kernel flashinfer_mxfp4 marlin deep_gemm humming)'
     '--libs=[kernel packages there]:packages:_values -s , package aiter b12x deep_gemm flashinfer flashinfer_cutlass flashinfer_situ humming quark triton_kernels'
@@ -50,7 +51,6 @@ _mxfp4_repack() {
     '--sequence-parallel[sequence parallel MoE]'
   )
   machine=(
-    '--platform=[follows from --arch where it can]:platform:(cuda rocm xpu cpu other)'
     '--backend=[skip the oracle]:backend:(AITER_MEGA_MOE AITER_TRITON_MXFP4_BF16 AITER_TRITON_MXFP4_MXFP4 B12X_MXFP4_BF16 B12X_MXFP4_MXFP8 CUTLASS_MXFP4_MXFP4 DEEP_GEMM_MEGA_MOE FLASHINFER_MOE_EP_CUTEDSL FLASHINFER_MOE_EP_DEEP_GEMM AITER_MXFP4_BF16 AITER_MXFP4_FP8 AITER_MXFP4_MXFP4 BATCHED_MARLIN CPU DEEPGEMM_MXFP4 EMULATION FLASHINFER_CUTLASS_MXFP4_BF16 FLASHINFER_CUTLASS_MXFP4_MXFP8 FLASHINFER_TRTLLM_MXFP4_BF16 FLASHINFER_TRTLLM_MXFP4_MXFP8 HUMMING MARLIN NONE TRITON TRITON_UNFUSED XPU)'
     '--family=[converter family]:family:(gpt_oss generic)'
     '--selector=[selection function]:selector:(gpt_oss deepseek_v4)'

@@ -97,6 +97,25 @@ done
 expect_exit 1 "$BIN" fits "$TESTDATA/releases/0.1.0/plain" --revision 0.33.0
 grep -q '^  next  *mxfp4-repack convert CHECKPOINT -o NEW --revision 0.33.0' stdout || { cat stdout >&2; fail 'an old blob'; }
 
+# The text of a blob is quoted in the command that fits prints.
+convert_quietly "$model" -o hostile --arch sm80 --backend MARLIN
+"$python" - "$SEAL" <<'END'
+import json, subprocess, sys
+manifest = json.load(open("hostile/mxfp4_repack.json"))
+manifest["target"]["arch"] = "sm80; touch PWNED"
+manifest["deployment"]["all2all_backend"] = "x; touch PWNED"
+del manifest["manifest_xxh3_128"]
+text = json.dumps(manifest, indent=2, ensure_ascii=False).encode()
+open("hostile/mxfp4_repack.json", "wb").write(subprocess.run(sys.argv[1:], input=text, capture_output=True, check=True).stdout)
+END
+for json in '' --json; do
+  # shellcheck disable=SC2086
+  "$BIN" fits hostile --tp-size 4 $json >stdout 2>stderr || true
+  grep PWNED stdout | sed "s/'[^']*; touch PWNED'//g" >unquoted
+  ! grep -q PWNED unquoted || { cat stdout >&2; fail 'a command of a stranger'; }
+done
+expect_exit 0 "$BIN" fits new --platform cuda
+
 # -q says what goes wrong only.
 expect_exit 0 "$BIN" fits new --revision 0.33.0 -q
 [ ! -s stdout ] || fail 'a yes, in spite of -q'

@@ -111,6 +111,7 @@ class FitsFlags(RevisionFlags, total=False):
 
     target: Path
     arch: str
+    platform: str
     moe_backend: str
     moe_runner_backend: str
     libs: Names
