@@ -161,8 +161,11 @@ std::map<std::string, std::string> take_env(const std::vector<std::string>& item
   std::map<std::string, std::string> env = parse_pairs(items, "--env");
   if (env.empty()) return env;
   const std::set<std::string> known = variables_of_all_revisions();
+  const std::vector<std::string> names(known.begin(), known.end());
   for (const auto& [name, value] : env) {
     if (known.contains(name)) continue;
+    // One near a known one may be a slip, and of some a flag says more; others decide nothing.
+    if (engine_word(name).empty() && nearest_word(name, names).empty()) continue;
     throw Error::usage("--env: " + unknown_variable(name)).hint(variable_hint(name));
   }
   return env;

@@ -45,7 +45,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
-  size_t nearest = std::max<size_t>(2, word.size() / 3) + 1;
+  constexpr size_t kMost = 4;  // a third of a long name would be another name
+  size_t nearest = std::clamp<size_t>(word.size() / 3, 2, kMost) + 1;
   std::string found;
   for (const std::string& candidate : candidates) {
     const size_t distance = begins_with(candidate, word) ? 0 : edit_distance(word, candidate);
@@ -79,7 +80,8 @@ Error unknown_value(std::string_view flag, std::string_view value,
 
 std::string blob_hint(const Error& error) {
   const std::filesystem::path path = error.file();
-  if (error.kind() != ErrorKind::kInput || !is_layer_file_name(path.filename().string())) return "";
+  if (error.kind() != ErrorKind::kInput || error.is_unreadable()) return "";
+  if (!is_layer_file_name(path.filename().string())) return "";
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   std::error_code ignored;
   if (!std::filesystem::exists(folder / kManifestName, ignored)) return "";

@@ -10,7 +10,7 @@
 namespace mxfp4 {
 
 // The candidate nearest to `word`: one that begins with it, else the one at the smallest edit
-// distance, which must be at most a third of the letters of `word`, or two. Empty if there is none.
+// distance, which must be at most a third of the letters of `word`, two to four. Empty if there is none.
 // Case does not count.
 [[nodiscard]] std::string nearest_word(std::string_view word,
                                        const std::vector<std::string>& candidates);

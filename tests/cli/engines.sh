@@ -105,16 +105,7 @@ printf '{"arch": "sm100"}\n' >line.json
 expect_exit 2 "$BIN" explain --batch line.json --engine sglang
 expect_one_error '--batch: SGLang chooses by a checkpoint'
 expect_exit 0 "$BIN" unpack for-sglang-sm100 -o loaded
-expect_exit 0 "$BIN" explain loaded --arch sm100 --engine sglang # the file names its checkpoint's config
-"$python" - <<'END'
-import json, struct
-
-raw = open("loaded/layer-00000.safetensors", "rb").read()
-end = 8 + struct.unpack("<Q", raw[:8])[0]
-text = json.dumps(dict(json.loads(raw[8:end]), __metadata__={})).encode()
-open("bare.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + raw[end:])
-END
-expect_exit 2 "$BIN" convert bare.safetensors -o nothing --arch sm100 --engine sglang --family generic
+expect_exit 2 "$BIN" convert loaded -o nothing --arch sm100 --engine sglang --family generic
 expect_one_error 'chooses by the checkpoint.s config'
 expect_exit 0 "$BIN" explain v4 --arch sm100 --engine sglang --against 0.5.16
 grep -q '^Rules sglang-0.5.23 against sglang-0.5.16.$' stdout || fail 'not the two releases'

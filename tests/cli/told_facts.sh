@@ -16,8 +16,9 @@ wrong() {
 }
 wrong "--env: no rule looks at 'VLLM_MXFP4_USE_MARLINN'$" 'the nearest is VLLM_MXFP4_USE_MARLIN; list variables shows all$' \
   --env VLLM_MXFP4_USE_MARLINN=1
-wrong "--env: no rule looks at 'VLLM_NO_SUCH_SWITCH'$" 'list variables shows the names$' \
-  --env VLLM_NO_SUCH_SWITCH=0
+# One that is near no known one is the engine's own, and decides nothing: recipes have many.
+expect_exit 0 "$BIN" explain "$model" --arch sm90 --env VLLM_ROCM_USE_AITER_FP4BMM=0
+grep -q 'warning: --env: no rule of vllm-[0-9.]* looks at VLLM_ROCM_USE_AITER_FP4BMM$' stderr || fail 'no warning'
 wrong "--env: no rule looks at 'vllm_mxfp4_use_marlin'$" 'the nearest is VLLM_MXFP4_USE_MARLIN; list variables shows all$' \
   --env vllm_mxfp4_use_marlin=1
 # The engine's own variables, of which the answer is known.
