@@ -225,7 +225,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   request.stop_at_loaded = options.emit == "loaded";
 
   // Open: read headers; names, sizes and places of the experts agree.
-  const OpenedCheckpoint checkpoint =
+  OpenedCheckpoint checkpoint =
       open_checkpoint(checkpoint_from(options.input, request.family), *request.rules);
   // The directory of an HDF5 file is not a checkpoint that a blob's folder could spoil.
   if (checkpoint.source->kind() != "hdf5") {

@@ -1,4 +1,4 @@
-// inspect: shows what is in a checkpoint or a blob. Reads headers, and samples for the fingerprint.
+// inspect: shows what is in a checkpoint or a blob. Reads headers.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,7 +17,6 @@
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_files.hpp"
 #include "formats/blob/blob_reader.hpp"
-#include "formats/conversion/fingerprint.hpp"
 #include "formats/decision/blob_revision.hpp"
 #include "formats/decision/unfinished.hpp"
 #include "lib/core/error.hpp"
@@ -48,12 +47,8 @@ Json describe_part(const std::filesystem::path& path, const std::vector<LayerSiz
   return part;
 }
 
-Json source_json(std::string_view kind, const std::string& model_type,
-                 const std::string& fingerprint) {
-  return {{"kind", kind},
-          {"model_type", text_or_null(model_type)},
-          {"fingerprint", text_or_null(fingerprint)},
-          {"files", Json::array()}};
+Json source_json(std::string_view kind, const std::string& model_type) {
+  return {{"kind", kind}, {"model_type", text_or_null(model_type)}, {"files", Json::array()}};
 }
 
 std::string model_type_of(const OpenedCheckpoint& input) {
@@ -61,8 +56,7 @@ std::string model_type_of(const OpenedCheckpoint& input) {
 }
 
 // A checkpoint is described like a blob with one rank, with some members that a blob does not have.
-Json describe_input(const OpenedCheckpoint& input, const std::string& fingerprint,
-                    const std::vector<LayerTensor>* tensors) {
+Json describe_input(const OpenedCheckpoint& input, const std::vector<LayerTensor>* tensors) {
   const LayerDims dims = common_dims(input.model);
   const std::vector<LayerSize> layers = layer_sizes(input.model);
   Json json = json_document("inspect");
@@ -83,7 +77,7 @@ Json describe_input(const OpenedCheckpoint& input, const std::string& fingerprin
   for (const char* name : {"backend", "layout", "revision", "parallel"}) part[name] = nullptr;
   part["rank"] = 0;
   part["num_ranks"] = 1;
-  part["source"] = source_json(input.source->kind(), model_type_of(input), fingerprint);
+  part["source"] = source_json(input.source->kind(), model_type_of(input));
   for (const FileStatus& file : input.source->files()) {
     part["source"]["files"].push_back(
         {{"name", file.path.filename().string()}, {"file_bytes", file.size}});
@@ -94,7 +88,7 @@ Json describe_input(const OpenedCheckpoint& input, const std::string& fingerprin
   return json;
 }
 
-Rows input_rows(const OpenedCheckpoint& input, const std::string& fingerprint) {
+Rows input_rows(const OpenedCheckpoint& input) {
   const LayerDims dims = common_dims(input.model);
   const std::vector<LayerSize> layers = layer_sizes(input.model);
   const ModelLayers& model = input.model;
@@ -116,7 +110,6 @@ Rows input_rows(const OpenedCheckpoint& input, const std::string& fingerprint) {
   rows.push_back({"expert weights", human_bytes(total_of(layers).data_bytes)});
   rows.push_back({"not converted", fmt::format("{} other tensors, {}", model.rest.size(),
                                                human_bytes(rest_bytes(input)))});
-  rows.push_back({"fingerprint", fingerprint});
   return rows;
 }
 
@@ -193,9 +186,9 @@ Json describe_blob(const std::filesystem::path& blob, const Manifest& manifest) 
                       {"pcp", manifest.parallel.pcp_size},
                       {"enable_expert_parallel", manifest.parallel.enable_expert_parallel}};
   const SourceSummary& source = manifest.source;
-  item["source"] = source_json(source.kind, source.model_type, source.fingerprint);
-  for (const auto& [name, bytes] : source.files) {
-    item["source"]["files"].push_back({{"name", name}, {"file_bytes", bytes}});
+  item["source"] = source_json(source.kind, source.model_type);
+  for (const SourceFile& file : source.files) {
+    item["source"]["files"].push_back({{"name", file.name}, {"file_bytes", file.size}});
   }
   item["warnings"] = manifest.warnings;
   return item;
@@ -221,7 +214,6 @@ Rows blob_rows(const std::vector<std::filesystem::path>& blobs,
       {"source", fmt::format("{}{}, {}", source.model_type,
                              source.model_type.empty() ? source.kind : ", " + source.kind,
                              count_of(source.files.size(), "file"))});
-  if (!source.fingerprint.empty()) rows.push_back({"fingerprint", source.fingerprint});
   rows.push_back(
       {"layers", fmt::format("{} ({})", layers.size(), number_ranges(layer_numbers(layers)))});
   if (ranks == 1) {
@@ -344,15 +336,14 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   report_given_facts(options.deployment, *request.rules, console);
   const OpenedCheckpoint input =
       open_checkpoint(checkpoint_from(options.input, request.family), *request.rules);
-  const std::string fingerprint = fingerprint_of(*input.source);
   std::vector<LayerTensor> tensors;
   if (lists_tensors(options)) tensors = checkpoint_tensors(input, options.layer);
   Json json;
   std::string text;
   if (console.json()) {
-    json = describe_input(input, fingerprint, lists_tensors(options) ? &tensors : nullptr);
+    json = describe_input(input, lists_tensors(options) ? &tensors : nullptr);
   } else {
-    text = console.table(input_rows(input, fingerprint)) + "\n" +
+    text = console.table(input_rows(input)) + "\n" +
            layer_sizes_text(console, layer_sizes(input.model));
     if (lists_tensors(options)) text += tensors_text(console, tensors);
   }

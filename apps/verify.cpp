@@ -20,8 +20,8 @@
 #include "formats/checkpoint/blob_source.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/compare.hpp"
-#include "formats/conversion/fingerprint.hpp"
 #include "formats/conversion/model_directory.hpp"
+#include "formats/conversion/source_sample.hpp"
 #include "formats/decision/contents.hpp"
 #include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
@@ -107,12 +107,10 @@ void open_ranks(const fs::path& path, ReadFrom from, std::vector<fs::path>& rank
 // What to do about differences. `source` is null without --against.
 std::string next_after_differences(const fs::path& blob, const std::vector<Manifest>& manifests,
                                    Source* source) {
-  const std::string& made_from = manifests.front().source.fingerprint;
-  if (source != nullptr && !made_from.empty() && fingerprint_of(*source) != made_from) {
-    return fmt::format(
-        "--against the checkpoint that the blob was made from, with the fingerprint {}, which "
-        "mxfp4-repack inspect shows",
-        made_from);
+  if (source != nullptr) {
+    if (const auto differs = checkpoint_difference(manifests.front(), *source, 1)) {
+      return fmt::format("--against the checkpoint that the blob was made from: {}", *differs);
+    }
   }
   return mend_blob(blob);
 }

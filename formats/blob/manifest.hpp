@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/source/source.hpp"
 #include "lib/core/deployment.hpp"
 #include "lib/core/layer.hpp"
 #include "lib/core/storage.hpp"
@@ -76,11 +77,10 @@ struct Compression {
 };
 
 struct SourceSummary {
-  std::string kind;         // "safetensors", "hdf5", "raw"
-  std::string model_type;   // of its config.json; empty: none
-  std::string activation;   // Quantization::activation of compressed-tensors; empty: none
-  std::string fingerprint;  // fingerprint_of; empty in older blobs
-  std::vector<std::pair<std::string, int64_t>> files;  // name without directory, bytes
+  std::string kind;        // "safetensors", "hdf5", "raw"
+  std::string model_type;  // of its config.json; empty: none
+  std::string activation;  // Quantization::activation of compressed-tensors; empty: none
+  std::vector<SourceFile> files;
 };
 
 // What a checkpoint says beside its tensors: with ManifestLayer::published it makes a blob an input

@@ -161,6 +161,7 @@ PublishedLayer read_published(const JsonFields& object) {
     }
     published.runs.push_back(std::move(run));
   });
+  published.sample = object.string_or("sample", "");
   constexpr int64_t kMostTensors = int64_t{1} << 20;  // of a layer
   if (published.tensors.empty() || published.tensor_count() > kMostTensors) {
     throw Error::input(object.path("tensors") + ": none, or too many");
@@ -347,9 +348,9 @@ Manifest manifest_from_json(const JsonFields& object) {
   manifest.source.kind = source.string("kind");
   if (source.has("model_type")) manifest.source.model_type = source.string("model_type");
   if (source.has("activation")) manifest.source.activation = source.string("activation");
-  if (source.has("fingerprint")) manifest.source.fingerprint = source.string("fingerprint");
   source.each("files", [&](const JsonFields& item) {
-    manifest.source.files.emplace_back(item.string("name"), item.integer("size"));
+    manifest.source.files.push_back(
+        {item.string("name"), item.integer("size"), item.string_or("sha256", "")});
   });
   manifest.warnings = object.strings("warnings");
   return manifest;

@@ -106,6 +106,7 @@ Json to_json(const PublishedLayer& published) {
   for (const PublishedRun& run : published.runs) {
     files.push_back({{"file", run.file}, {"tensors", run.tensors}});
   }
+  set_unless_empty(json, "sample", published.sample);
   return json;
 }
 
@@ -218,7 +219,7 @@ void check_text(const Manifest& manifest) {
   const auto file_name = [](const std::string& name) {
     in_context(shown(name), [&] { check_json_text(name); });
   };
-  for (const auto& file : manifest.source.files) file_name(file.first);
+  for (const SourceFile& file : manifest.source.files) file_name(file.name);
   for (const ManifestFile& file : manifest.rest) file_name(file.name);
   if (manifest.checkpoint.config) {
     in_context("config.json", [&] { check_json_text(*manifest.checkpoint.config); });
@@ -290,10 +291,10 @@ Json manifest_to_json(const Manifest& manifest) {
   source["kind"] = manifest.source.kind;
   if (!manifest.source.model_type.empty()) source["model_type"] = manifest.source.model_type;
   if (!manifest.source.activation.empty()) source["activation"] = manifest.source.activation;
-  if (!manifest.source.fingerprint.empty()) source["fingerprint"] = manifest.source.fingerprint;
   Json& files = source["files"] = Json::array();
-  for (const auto& [name, size] : manifest.source.files) {
-    files.push_back({{"name", name}, {"size", size}});
+  for (const SourceFile& file : manifest.source.files) {
+    files.push_back({{"name", file.name}, {"size", file.size}});
+    set_unless_empty(files.back(), "sha256", file.sha256);
   }
   Json& compression = json["compression"] = Json::object();
   compression["method"] = manifest.compression.zstd ? "zstd" : "none";

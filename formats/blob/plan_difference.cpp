@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -37,14 +38,23 @@ std::string layers_of(const Manifest& manifest) {
   return fmt::format("{}", fmt::join(numbers, ","));
 }
 
-// Older blobs have no fingerprint, model type or activation: then these are not compared.
-bool same_source(const Json& old, Json planned) {
-  if (!old.contains("fingerprint")) {
-    planned.erase("fingerprint");
-    planned.erase("model_type");
+// Older blobs have no model type or activation: then these are not compared.
+bool same_files(const Json& old, Json planned) {
+  for (const char* key : {"model_type", "activation"}) {
+    if (!old.contains(key)) planned.erase(key);
   }
-  if (!old.contains("activation")) planned.erase("activation");
   return old == planned;
+}
+
+// Nor have they samples.
+bool same_experts(const Manifest& then, const Manifest& now) {
+  const auto sample = [](const ManifestLayer& layer) {
+    return layer.published ? layer.published->sample : std::string();
+  };
+  return std::ranges::all_of(then.layers, [&](const ManifestLayer& old) {
+    const auto planned = std::ranges::find(now.layers, old.index, &ManifestLayer::index);
+    return planned == now.layers.end() || sample(old).empty() || sample(old) == sample(*planned);
+  });
 }
 
 }  // namespace
@@ -75,9 +85,10 @@ std::vector<std::string> differing_flags(const Manifest& then, const Manifest& n
   compare("--layers", layers_of(then), layers_of(now));
   compare("--include-rest", then.rest.empty() ? "not given" : "given",
           now.rest.empty() ? "not given" : "given");
-  if (!same_source(old.at("source"), planned.at("source"))) {
+  if (!same_files(old.at("source"), planned.at("source"))) {
     differences.emplace_back("the input's files");
   }
+  if (!same_experts(then, now)) differences.emplace_back("the input's experts");
   if (old.at("rank") != planned.at("rank")) differences.emplace_back("the ranks");
   if (differences.empty()) differences.emplace_back("other facts of the deployment or the input");
   return differences;

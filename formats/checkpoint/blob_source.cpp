@@ -200,11 +200,13 @@ class RestoredSource final : public Source {
         read_bytes_(read_bytes) {
     const Manifest& first = ranks_.manifests.front();
     origin_ = {.kind = first.source.kind,
-               .fingerprint = first.source.fingerprint,
                .files = first.source.files,
                .style = first.style,
                .all_layers = first.all_layers,
                .left_out = first.checkpoint.left_out};
+    for (const ManifestLayer& layer : first.layers) {
+      if (layer.published) origin_.samples.emplace(layer.prefix, layer.published->sample);
+    }
     for (size_t rank = 0; rank < ranks_.directories.size(); ++rank) {
       const fs::path& directory = ranks_.directories[rank];
       files_.push_back(describe(directory / kManifestName));

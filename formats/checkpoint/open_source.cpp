@@ -32,9 +32,16 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
+// Whether the experts of `dir` are those of a blob: of its own, or of the one in its folder, around
+// which lies the rest of the model. A blob that somebody put into a checkpoint stands for nothing
+// there: it may be of another one.
 bool is_blob(const fs::path& dir) {
-  return std::ranges::any_of(find_blobs(dir),
-                             [](const fs::path& blob) { return is_there(blob / kManifestName); });
+  const std::vector<fs::path> ranks = find_blobs(dir);
+  const auto finished = std::ranges::find_if(
+      ranks, [](const fs::path& blob) { return is_there(blob / kManifestName); });
+  if (finished == ranks.end()) return false;
+  const bool inside = *finished->lexically_relative(dir).begin() == kBlobFolder;
+  return !inside || !holds_safetensors(dir) || !read_manifest(*finished).rest.empty();
 }
 
 Error already_packed(const fs::path& path, std::string_view why) {
@@ -54,7 +61,7 @@ std::unique_ptr<Source> open_blob(const fs::path& dir) {
 }
 
 std::unique_ptr<Source> open_directory(const fs::path& dir) {
-  if (is_blob(dir) || is_blob(dir / kBlobFolder)) return open_blob(dir);
+  if (is_blob(dir)) return open_blob(dir);
   if (const auto part = part_of_blob(dir)) throw Error(*part);
   const fs::path manifest = dir / kRawManifest;
   const bool safetensors = holds_safetensors(dir);

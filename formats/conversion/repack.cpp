@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "formats/conversion/fingerprint.hpp"
 #include "formats/conversion/memory_budget.hpp"
 #include "formats/conversion/model_directory.hpp"
+#include "formats/conversion/source_sample.hpp"
+#include "formats/source/hub_file.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
 #include "lib/exec/pool.hpp"
@@ -38,17 +39,15 @@ CheckpointFacts checkpoint_facts(const OpenedCheckpoint& checkpoint) {
 }
 
 // A blob that is made from a blob names the checkpoint, not the other blob.
-void name_source(Source& source, SourceSummary& summary) {
+void name_source(const Source& source, SourceSummary& summary) {
   if (const SourceOrigin* origin = source.origin()) {
     summary.kind = origin->kind;
-    summary.fingerprint = origin->fingerprint;
     summary.files = origin->files;
     return;
   }
   summary.kind = source.kind();
-  summary.fingerprint = fingerprint_of(source);
   for (const FileStatus& file : source.files()) {
-    summary.files.emplace_back(file.path.filename().string(), file.size);
+    summary.files.push_back({file.path.filename().string(), file.size, hub_sha256(file.path)});
   }
 }
 
@@ -139,9 +138,13 @@ int64_t RepackPlan::files() const { return std::ranges::count(wanted, true); }
 
 int64_t RepackPlan::data_bytes() const { return job_bytes(plan); }
 
-RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
+RepackPlan plan_repack(OpenedCheckpoint& checkpoint, const Conversion& conversion,
                        const RepackOptions& options) {
   RepackPlan out;
+  Source& source = *checkpoint.source;
+  if (source.origin() == nullptr) {
+    take_samples(checkpoint.model, source, source.maps(0) ? kSampleThreads : 1);
+  }
   PlanOptions plan = plan_options(conversion);
   plan.threads = options.limits.threads;
   out.plan = make_plan(checkpoint.model, conversion.ranks, plan);

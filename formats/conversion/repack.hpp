@@ -49,11 +49,11 @@ struct RepackPlan {
   [[nodiscard]] int64_t data_bytes() const;  // of the planned jobs, before compression
 };
 
-// Requires a conversion without a refusal. Reads the samples of the source's fingerprint. Throws
+// Requires a conversion without a refusal. Samples the checkpoint's layers. Throws
 // Error::input for names that a manifest cannot hold and side files that cannot be read,
 // Error::usage if the run does not fit into options.limits.
-[[nodiscard]] RepackPlan plan_repack(const OpenedCheckpoint& checkpoint,
-                                     const Conversion& conversion, const RepackOptions& options);
+[[nodiscard]] RepackPlan plan_repack(OpenedCheckpoint& checkpoint, const Conversion& conversion,
+                                     const RepackOptions& options);
 
 // Leaves out layer files that an earlier run finished by the record of `output`.
 void leave_out_recorded(RepackPlan& plan, const ConversionOutput& output);

@@ -35,6 +35,10 @@ void apply_caller(ModelLayers& model, const CallerRow* caller, std::optional<Fam
 // what the blob has not, because the release that it was made for does not load it.
 void take_over(ModelLayers& model, const SourceOrigin& origin, const RuleSet& rules) {
   model.left_out = origin.left_out;
+  for (ExpertLayer& layer : model.layers) {
+    const auto sample = origin.samples.find(layer.prefix);
+    if (layer.published && sample != origin.samples.end()) layer.published->sample = sample->second;
+  }
   if (!model.left_out.contains("bias") || !rules.loader.loads_biases) return;
   throw Error::unsupported(
       fmt::format("{} loads the experts' biases, which the blob does not have: the "

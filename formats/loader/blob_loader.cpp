@@ -9,11 +9,11 @@
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/raw_frames.hpp"
 #include "formats/loader/arriving_sum.hpp"
-#include "formats/loader/run_on_threads.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/input_fault.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
+#include "lib/exec/run_on_threads.hpp"
 #include "lib/plan/frames.hpp"
 
 namespace mxfp4 {

@@ -109,6 +109,14 @@ mxfp4_repack_status mxfp4_repack_open_checkpoint_for(const char* checkpoint, con
   });
 }
 
+mxfp4_repack_status mxfp4_repack_same_checkpoint(const char* checkpoint, const char* conversion) {
+  return mxfp4::guarded([&] {
+    mxfp4::require(conversion != nullptr, "same_checkpoint: a null pointer");
+    mxfp4::require_path(checkpoint, "same_checkpoint: a null pointer");
+    mxfp4::require_same_checkpoint(checkpoint, conversion);
+  });
+}
+
 mxfp4_repack_status mxfp4_repack_open_safetensors(const char* file, mxfp4_repack_blob** blob) {
   if (blob != nullptr) *blob = nullptr;
   return mxfp4::guarded([&] {

@@ -11,12 +11,13 @@
 
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/planned_checksums.hpp"
-#include "formats/conversion/fingerprint.hpp"
 #include "formats/conversion/repack.hpp"
+#include "formats/conversion/source_sample.hpp"
 #include "formats/decision/decide.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
 #include "formats/loader/stored_bytes.hpp"
+#include "formats/os/input_fault.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
@@ -143,9 +144,9 @@ CheckpointLoader::CheckpointLoader(const std::filesystem::path& checkpoint,
   describe_plain(manifest_);
   source_ = std::make_shared<PositionedSource>(checkpoint);
   in_context(checkpoint.string(), [&] {
-    const std::string& fingerprint = manifest_.source.fingerprint;
-    if (!fingerprint.empty() && fingerprint != fingerprint_of(*source_)) {
-      throw Error::input("is not the checkpoint for which the conversion was planned");
+    if (const auto differs = checkpoint_difference(manifest_, *source_, kSampleThreads)) {
+      throw InputFault(Fault::kMismatch,
+                       fmt::format("is not the conversion's checkpoint: {}", *differs));
     }
   });
   made_ = plan_for(source_, checkpoint, manifest_);
@@ -188,6 +189,22 @@ void CheckpointLoader::prepare() {
 }
 
 CheckpointLoader::~CheckpointLoader() = default;
+
+void require_same_checkpoint(const std::filesystem::path& checkpoint, std::string_view conversion) {
+  const Manifest manifest = in_context("conversion", [&] { return read_conversion(conversion); });
+  in_context(checkpoint.string(), [&] {
+    if (!has_samples(manifest)) {
+      throw InputFault(
+          Fault::kMismatch,
+          "cannot be compared: the blob says nothing of its checkpoint's bytes; an older "
+          "mxfp4-repack wrote it");
+    }
+    PositionedSource source(checkpoint);
+    if (const auto differs = checkpoint_difference(manifest, source, kSampleThreads)) {
+      throw InputFault(Fault::kMismatch, fmt::format("is not the blob's checkpoint: {}", *differs));
+    }
+  });
+}
 
 bool CheckpointLoader::checks(Slot slot) const {
   if (slot == Slot::kW13Weight || slot == Slot::kW2Weight) return false;

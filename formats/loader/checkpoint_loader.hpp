@@ -116,4 +116,8 @@ class CheckpointLoader final : public LoadSource {
   uint64_t serial_;  // of all that this process opens: by it buffers know whose bytes they hold
 };
 
+// Throws InputFault (kMismatch) unless the experts of `conversion`, a blob's manifest, were made from
+// `checkpoint`, by samples: see formats/conversion/source_sample.hpp.
+void require_same_checkpoint(const std::filesystem::path& checkpoint, std::string_view conversion);
+
 }  // namespace mxfp4

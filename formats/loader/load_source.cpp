@@ -7,9 +7,9 @@
 
 #include "formats/blob/planned_checksums.hpp"
 #include "formats/loader/arriving_sum.hpp"
-#include "formats/loader/run_on_threads.hpp"
 #include "formats/os/input_fault.hpp"
 #include "lib/core/error.hpp"
+#include "lib/exec/run_on_threads.hpp"
 
 namespace mxfp4 {
 namespace {

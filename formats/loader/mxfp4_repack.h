@@ -76,7 +76,8 @@ typedef enum mxfp4_repack_fault {
   MXFP4_REPACK_FAULT_UNREADABLE = 3, /* the system does not let us read it, or it is not a regular file */
   MXFP4_REPACK_FAULT_SIZE = 4,       /* a file is shorter or longer than the manifest says */
   MXFP4_REPACK_FAULT_CHECKSUM = 5,   /* bytes are not those that were written */
-  MXFP4_REPACK_FAULT_MISMATCH = 6    /* a layer's file is not the one that the manifest describes */
+  /* a layer's file is not the one that the manifest describes, or the checkpoint is not the blob's */
+  MXFP4_REPACK_FAULT_MISMATCH = 6
 } mxfp4_repack_fault;
 
 /* One rank's layers: of a blob, a directory with mxfp4_repack.json, or of a checkpoint; or the tensors of a
@@ -198,6 +199,15 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_checkpoint(const char *ch
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_checkpoint_for(const char *checkpoint,
                                                                       const char *deployment,
                                                                       mxfp4_repack_blob **blob);
+/* Whether a blob was made from this checkpoint: MXFP4_REPACK_OK, or MXFP4_REPACK_INPUT with
+ * MXFP4_REPACK_FAULT_MISMATCH, and last_error says which layer or file differs. Names and sizes of files are
+ * not looked at: a fine-tune has those of its base. Some 48 KiB of each layer's experts are read and compared
+ * with the blob's samples of them, so a change of a few bytes by hand is mostly not seen. Ask it
+ * before a blob's experts are served under a checkpoint's other weights.
+ *
+ * `checkpoint` and `conversion` as above; the conversion is the blob's mxfp4_repack.json. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_same_checkpoint(const char *checkpoint,
+                                                                  const char *conversion);
 /* Opens one safetensors file as it is, in place of a blob: for the tensors that an engine loads beside its
  * experts. There is one layer, 0, whose prefix is empty and which has no experts; its tensors are the file's, in
  * the order of their bytes. Every function takes *blob as it takes a blob's, but:

@@ -231,6 +231,11 @@ class Observer {
     if (path.parent_path() != blob_) differences.emplace_back("--include-rest");
     Manifest then = shard.ranks.front();
     then.layers = planned.layers;
+    for (const ManifestLayer& written :
+         shard.ranks.front().layers) {  // some of them: by their samples
+      const auto layer = std::ranges::find(then.layers, written.index, &ManifestLayer::index);
+      if (layer != then.layers.end()) layer->published = written.published;
+    }
     then.rest = planned.rest;
     for (std::string& difference : differing_flags(then, planned)) {
       differences.push_back(std::move(difference));

@@ -13,7 +13,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "formats/os/file.hpp"
@@ -32,13 +31,21 @@ struct SourceTensor {
   std::optional<int64_t> file_offset{};
 };
 
+// A file of a checkpoint, without its directory.
+struct SourceFile {
+  std::string name;
+  int64_t size = 0;
+  std::string sha256{};  // hub_sha256; empty: not known
+  friend bool operator==(const SourceFile&, const SourceFile&) = default;
+};
+
 // The checkpoint behind a blob, whose tensors are stored in another form.
 struct SourceOrigin {
-  std::string kind;                                      // of the checkpoint's container
-  std::string fingerprint;                               // of the checkpoint
-  std::vector<std::pair<std::string, int64_t>> files{};  // of the checkpoint: name, bytes
-  std::string style{};                                   // by name, as it was found or given
-  bool all_layers = true;            // false: some of the checkpoint's layers are not here
+  std::string kind;                 // of the checkpoint's container
+  std::vector<SourceFile> files{};  // of the checkpoint
+  std::string style{};              // by name, as it was found or given
+  bool all_layers = true;           // false: some of the checkpoint's layers are not here
+  std::map<std::string, std::string> samples{};  // of the checkpoint's layers, by prefix
   std::set<std::string> left_out{};  // experts' fields that it has and this source has not: "bias"
 };
 

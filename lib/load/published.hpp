@@ -1,6 +1,6 @@
 // The form in which a checkpoint stores the experts of one layer: the names, types, shapes and
-// files of its tensors. A blob keeps it, so that the checkpoint's tensors can be made from the
-// blob again.
+// files of its tensors, and a sample of their bytes. A blob keeps it, so that the checkpoint's tensors
+// can be made from the blob again, and so that the checkpoint is known again.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,8 @@ struct PublishedLayer {
   // The runs of all tensors, expert by expert; empty where the checkpoint is not made of
   // safetensors files.
   std::vector<PublishedRun> runs;
+  // Of the experts' bytes: formats/conversion/source_sample.hpp. Empty: not taken.
+  std::string sample{};
 
   [[nodiscard]] int64_t tensor_count() const;
   friend bool operator==(const PublishedLayer&, const PublishedLayer&) = default;

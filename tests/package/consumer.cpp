@@ -30,8 +30,7 @@ std::vector<std::byte> round_trip(const fs::path& model, mxfp4::Backend backend,
   mxfp4::ConversionRequest request{.rules = &mxfp4::default_revision()};
   request.deployment.arch = "sm90";
   request.backend = backend;
-  const mxfp4::OpenedCheckpoint checkpoint =
-      mxfp4::open_checkpoint({.path = model}, *request.rules);
+  mxfp4::OpenedCheckpoint checkpoint = mxfp4::open_checkpoint({.path = model}, *request.rules);
   const mxfp4::Conversion conversion = mxfp4::decide_conversion(request, &checkpoint);
   mxfp4::require_conversion(conversion);
   const mxfp4::RepackPlan plan = mxfp4::plan_repack(checkpoint, conversion, {});

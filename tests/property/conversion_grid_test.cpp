@@ -103,8 +103,8 @@ void check_recipes(const OpenedCheckpoint& checkpoint, const Conversion& convers
 }
 
 // Writes the conversion and takes it apart again.
-void round_trip(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
-                const fs::path& scratch, SumsByRecipe& known) {
+void round_trip(OpenedCheckpoint& checkpoint, const Conversion& conversion, const fs::path& scratch,
+                SumsByRecipe& known) {
   fs::remove_all(scratch);
   const RepackOptions options{.compression = {.zstd = false}};
   const RepackPlan plan = plan_repack(checkpoint, conversion, options);
@@ -152,7 +152,7 @@ constexpr int64_t kEvery = 5;
 TEST_P(ConversionGrid, WhatIsDecidedIsWhatIsWritten) {
   constexpr int64_t kWriteEvery = 61;  // of those that can be converted
   const RuleSet& rules = revision_by_name("vllm-2026-05-18");
-  const OpenedCheckpoint checkpoint = open_checkpoint({.path = test::testdata(GetParam())}, rules);
+  OpenedCheckpoint checkpoint = open_checkpoint({.path = test::testdata(GetParam())}, rules);
   const fs::path scratch = test::scratch_path("conversion_grid");
   int64_t convertible = 0;
   int64_t refused = 0;

@@ -235,9 +235,11 @@ class Made(unittest.TestCase):
         other = blob_maker.model("made-two", layers=1, experts=4, hidden=320, inter=352)
         self.convert(source, **flags)
         with mxfp4_repack.open_blob("made-blob") as blob:
-            with self.assertRaisesRegex(mxfp4_repack.BlobError, "is not the checkpoint for which"):
+            with self.assertRaisesRegex(mxfp4_repack.BlobError, "is not the conversion's checkpoint: layer 0 "):
                 mxfp4_repack.open_checkpoint(other, conversion=blob.manifest)
-            unsure = {**blob.manifest, "source": {**blob.manifest["source"], "fingerprint": ""}}
+            unsure = json.loads(json.dumps(blob.manifest))
+            for layer in unsure["layers"]:
+                del layer["published"]["sample"]
             with self.assertRaisesRegex(mxfp4_repack.BlobError, "in the manifest, the input has"):
                 mxfp4_repack.open_checkpoint(other, conversion=unsure)
         with self.assertRaisesRegex(mxfp4_repack.BlobError, "conversion: "):

@@ -139,12 +139,55 @@ class Reload(unittest.TestCase):
         with World(model=model) as world:
             running = self.loaded(world, case, {"blob": blob, "strict": True})
             shutil.copyfile(os.path.join(other, "model.safetensors"), os.path.join(model, "model.safetensors"))
-            later = os.stat(os.path.join(blob, "mxfp4_repack.json")).st_mtime_ns + 10**9
-            os.utime(os.path.join(model, "model.safetensors"), ns=(later, later))
+            os.utime(os.path.join(model, "model.safetensors"), ns=(0, 0))  # times prove nothing
             self.assertEqual(self.reload(world, running, model, {"blob": blob, "strict": True}), [OTHER])
             self.assertEqual(self.state(running.layer), want)
             self.assertIn(f"in place from {model} in", world.messages.text(0)[-1])
-            self.assertRegex(world.messages.text()[0], "the blob does not fit.*written later")
+            self.assertRegex(world.messages.text()[0], "the blob does not fit.*is not the blob.s checkpoint: layer 0 ")
+
+    def test_another_models_blob_is_never_served(self):
+        """A fine-tune lies where its base was, with the base's blob beside it, in it or named: whatever the options
+        say, no layer is taken from the blob."""
+        case = golden(CASE)
+        other = other_model(case)
+        want = self.fresh(case, other)
+        made = refused = 0
+        for place in ("named", "beside", "inside"):
+            model, blob = copied(make_blob(case))
+            shutil.copyfile(os.path.join(other, "model.safetensors"), os.path.join(model, "model.safetensors"))
+            if place != "named":
+                blob = shutil.move(blob, model + "-mxfp4_repack" if place == "beside" else os.path.join(model, "mxfp4_repack"))
+            for source in (None, "blob", "checkpoint", "check"):
+                for strict in (False, True):
+                    for check in ("none", "sizes", "checksums"):
+                        extra = {"strict": strict, "check": check, "verify": "none"}
+                        extra.update({"blob": blob} if place == "named" else {}, **({"source": source} if source else {}))
+                        with self.subTest(place=place, **extra), World(model=model) as world:
+                            try:
+                                running = self.loaded(world, case, extra)
+                                if self.meta:  # else vLLM's own stand-in converted it
+                                    self.assertEqual(self.state(running.layer), want)
+                                made += 1
+                            except RuntimeError as error:
+                                self.assertRegex(str(error), "is not the blob.s checkpoint: layer 0 ")
+                                self.assertTrue(strict or source in ("blob", "check"), "refused without a reason")
+                                refused += 1
+                            self.assertFalse([line for line in world.messages.text(0) if ": taken from" in line])
+        self.assertGreaterEqual(made, 24)
+        self.assertGreaterEqual(refused, 9)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, who may give files away")
+    def test_a_blob_of_another_user_is_not_found(self):
+        case = golden(CASE)
+        for given in ("mxfp4_repack.json", ""):
+            model, blob = copied(make_blob(case))
+            blob = shutil.move(blob, model + "-mxfp4_repack")
+            os.chown(os.path.join(blob, given), 65534, -1)
+            for extra, count in (({}, 0), ({"blob": blob}, 1)):
+                with World(model=model) as world:
+                    self.loaded(world, case, extra)
+                    self.assertEqual(len([line for line in world.messages.text(0) if ": taken from" in line]), count)
+                    self.assertEqual(len([line for line in world.messages.text() if "belongs to user 65534" in line]), 1 - count)
 
     def test_what_is_refused_changes_nothing(self):
         case = golden(CASE)

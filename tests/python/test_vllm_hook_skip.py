@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 import hook_env
+import layer_files
 from edited_blob import edit_manifest
 from hook_env import PREFIX, SLOTS, World, bits, copied, golden, make_blob, torch
 from test_vllm_hook_convert import versions
@@ -331,11 +332,19 @@ class SecondStage(unittest.TestCase):
         case = golden("cpu/gpt_oss_e2_h128*")
         model, blob = copied(make_blob(case))
         shutil.move(blob, os.path.join(model, "mxfp4_repack"))
-        for names in (None, {PREFIX + ".gate_up_proj_blocks": "x"},
-                      {"model.layers.0.ffn.experts.3.w1.weight": "x"}):
-            if names:
-                with open(os.path.join(model, "model.safetensors.index.json"), "w") as file:
-                    json.dump({"weight_map": names}, file)
+        index = os.path.join(model, "model.safetensors.index.json")
+        for names in ((PREFIX + ".gate_up_proj_blocks",), ("model.layers.0.ffn.experts.3.w1.weight",), None,
+                      layer_files.read(os.path.join(model, "model.safetensors"))[0]):
+            if names is not None:
+                with open(index, "w") as file:
+                    json.dump({"weight_map": dict.fromkeys(names, "model.safetensors")}, file)
+            elif os.path.exists(index):
+                os.remove(index)
+            from mxfp4_repack.plugin import checkpoint
+            checkpoint.lacks_raw_experts.cache_clear()
+            self.assertFalse(checkpoint.lacks_raw_experts(model))
+            if names is not None and len(names) == 1:
+                continue  # an index of other tensors than the file's: there is nothing to compare
             with self.world((model, model), MXFP4_REPACK_SKIP_RAW="0") as world:
                 world.start().convert(case, hidden_unpadded=64)
                 self.assertEqual(world.hook.converted, [PREFIX])

@@ -42,9 +42,9 @@ class UnreadSource : public Source {
 };
 
 struct OutRun {
-  std::string arch = "sm90";        // the flag that decides the plan
-  std::string fingerprint = "one";  // of the input: decides the plan without a flag
-  int64_t mtime_ns = 1;             // of the input
+  std::string arch = "sm90";  // the flag that decides the plan
+  std::string model = "one";  // of the input: decides the plan without a flag
+  int64_t mtime_ns = 1;       // of the input
   std::vector<int64_t> layers{0, 1};
   std::vector<int64_t> ranks{};  // of two; empty: the only one
   std::optional<Shard> shard{};
@@ -86,8 +86,8 @@ inline Manifest written_manifest(const OutRun& run, int64_t rank, int64_t num_ra
   manifest.parallel.tp_size = num_ranks;
   manifest.style = "gpt_oss";
   manifest.compression.zstd = false;
-  manifest.source.fingerprint = run.fingerprint;
-  manifest.source.files.emplace_back("x", 1);
+  manifest.source.model_type = run.model;
+  manifest.source.files.push_back({"x", 1});
   for (const int64_t index : run.layers) {
     if (run.shard && index % run.shard->count != run.shard->index) continue;
     ManifestLayer layer;

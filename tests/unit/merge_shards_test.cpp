@@ -66,7 +66,6 @@ TEST(MergeShards, RefusesFactsThatAreNotThePlans) {
       [](Manifest& m) { m.vllm_commit = std::string(40, '0'); },
       [](Manifest& m) { m.target.backend = Backend::CPU; },
       [](Manifest& m) { m.rank.end += 32; },
-      [](Manifest& m) { m.source.fingerprint = std::string(32, '0'); },
       [](Manifest& m) { m.compression.level = 7; },
   };
   for (size_t i = 0; i < changes.size(); ++i) {
@@ -104,7 +103,7 @@ TEST(PlanIdentity, KnowsThePlanButNotTheData) {
   data.warnings.emplace_back("from the data");
   EXPECT_EQ(plan_identity({manifest}), plan_identity({data}));
   Manifest plan = manifest;
-  plan.source.files[0].second = 78;
+  plan.source.files[0].size = 78;
   EXPECT_NE(plan_identity({manifest}), plan_identity({plan}));
   plan = manifest;
   plan.compression.level = 2;

@@ -91,8 +91,7 @@ const std::vector<OutCase>& out_cases() {
        {.ranks = {1}}},
       {"a result for another machine",
        [](const fs::path& out) { complete(out, {.arch = "sm80"}); }},
-      {"a result of another input",
-       [](const fs::path& out) { complete(out, {.fingerprint = "two"}); }},
+      {"a result of another input", [](const fs::path& out) { complete(out, {.model = "two"}); }},
       {"a manifest that was cut",
        [](const fs::path& out) {
          complete(out, {});
@@ -106,7 +105,7 @@ const std::vector<OutCase>& out_cases() {
       {"a run for another machine", [](const fs::path& out) { cut_off(out, {.arch = "sm80"}); }},
       {"a run before the input changed",
        [](const fs::path& out) { cut_off(out, {.mtime_ns = 2}); }},
-      {"a run on another input", [](const fs::path& out) { cut_off(out, {.fingerprint = "two"}); }},
+      {"a run on another input", [](const fs::path& out) { cut_off(out, {.model = "two"}); }},
       {"an unpack", [](const fs::path& out) { record_run(out, std::string(kUnpackPlan)); }},
       {"--force that was cut off",
        [](const fs::path& out) {
@@ -149,7 +148,7 @@ const std::vector<OutCase>& out_cases() {
       {"a run of shard 0/2 before the input changed",
        [](const fs::path& out) { cut_off(out, {.mtime_ns = 2, .shard = kFirst}); }},
       {"a run of shard 0/2 on another input",
-       [](const fs::path& out) { cut_off(out, {.fingerprint = "two", .shard = kFirst}); }},
+       [](const fs::path& out) { cut_off(out, {.model = "two", .shard = kFirst}); }},
       {"a run of shard 1/2", [](const fs::path& out) { cut_off(out, {.shard = kSecond}); }},
       {"a result without its manifest",
        [](const fs::path& out) {

@@ -29,7 +29,7 @@ inline Manifest sample_manifest(const std::vector<int64_t>& layers = {0, 1}) {
   manifest.rank.end = 64;
   manifest.style = "gpt_oss";
   manifest.libzstd = "1.5.4";
-  manifest.source.files.emplace_back("model.safetensors", 77);
+  manifest.source.files.push_back({"model.safetensors", 77});
   manifest.warnings = {"from the plan"};
   for (int64_t index : layers) {
     ManifestLayer layer;

@@ -181,7 +181,7 @@ _LAYER = _object(
     ("published", _object(
         ("intermediate_size", _size), ("experts", _size),
         ("tensors", _objects(_object(("name", _text), ("dtype", _one_of(_DTYPES)), ("shape", _list_of(int))))),
-        ("files", _objects(_object(("file", _plain_name), ("tensors", _size))))), None))
+        ("files", _objects(_object(("file", _plain_name), ("tensors", _size)))), ("sample", _some_text, None)), None))
 _MANIFEST = _object(
     ("format", _text), ("format_version", _size), ("tool_version", _text), ("revision", _text),
     ("vllm_commit", _text, None), ("engine", _one_of(frozenset({"sglang"})), None),
@@ -215,8 +215,7 @@ _MANIFEST = _object(
         ("config", _text, None), ("attributes", _sorted_map(_text), None), ("left_out", _list_of(str), None)), None),
     ("source", _object(
         ("kind", _text), ("model_type", _some_text, None), ("activation", _some_text, None),
-        ("fingerprint", _some_text, None),
-        ("files", _objects(_object(("name", _text), ("size", _size)))))),
+        ("files", _objects(_object(("name", _text), ("size", _size), ("sha256", _some_text, None)))))),
     ("compression", _object(
         ("method", _one_of(frozenset({"zstd", "none"}))), ("level", _size, None),
         ("frame_bytes", _size, None), ("libzstd", _text, None))),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import threading
 from pathlib import Path
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Sequence, Set, Tuple, Type
 
@@ -63,6 +64,7 @@ def _declared(found: Any) -> Any:
             ("open_with", status, [text, options, handle]),
             ("open_checkpoint", status, [text, text, handle]),
             ("open_checkpoint_for", status, [text, text, handle]),
+            ("same_checkpoint", status, [text, text]),
             ("open_safetensors", status, [text, handle]),
             ("close", None, [POINTER]),
             ("manifest", text, [POINTER, sizes]),
@@ -136,10 +138,14 @@ class NativeBlob:
         text = self.functions.mxfp4_repack_manifest(self.handle, ctypes.byref(size))
         self.manifest: bytes = ctypes.string_at(text, size.value)
 
+    def is_own(self) -> bool:
+        """False in a forked child, which has none of the library's threads."""
+        return self._getpid() == self._process
+
     def close_stream(self, handle: Any) -> None:
         """Ends the stream unless that was done."""
         # A forked child has none of the threads that would have to end.
-        if handle in self.streams and self._getpid() == self._process:
+        if handle in self.streams and self.is_own():
             self.streams.discard(handle)
             self.functions.mxfp4_repack_stream_close(handle)
 
@@ -167,6 +173,15 @@ class NativeCheckpoint(NativeBlob):
             raise CommandError("open_checkpoint", self.functions.mxfp4_repack_last_error().decode(errors="replace"),
                                status, _REFUSALS[status], file=path)
         self._opened(status, path)
+
+
+def require_same_checkpoint(path: str, conversion: bytes) -> None:
+    """Raises MismatchError unless the blob whose manifest `conversion` is was made from this checkpoint: by samples
+    of its experts."""
+    functions = library()
+    status = functions.mxfp4_repack_same_checkpoint(os.fsencode(path), conversion)
+    if status != _OK:
+        raise _error(functions, status, [path])
 
 
 class StoredTensor(NamedTuple):
@@ -215,6 +230,7 @@ class NativeStream:
     def __init__(self, layer: "NativeLayer", tensors: Sequence[int], ring: Bytes, run_bytes: int,
                  threads: int) -> None:
         self._handle = POINTER()
+        self._lock = threading.RLock()  # a stream serves one thread at a time, and close() is one of its calls
         self._layer, self._ring, blob = layer, ring, layer.blob()
         self._blob = blob
         self._order = {tensor: at for at, tensor in enumerate(tensors)}
@@ -228,23 +244,34 @@ class NativeStream:
 
     def next(self) -> Optional[Run]:
         """Waits for the next run; None at the end. Raises what reading raises."""
-        run = self._run
-        self._layer.check(self._blob.functions.mxfp4_repack_stream_next(self._handle, ctypes.byref(run)))
-        if run.bytes == 0:
-            return None
-        self._layer.decoded_bytes += run.bytes
-        return Run(self._order[run.tensor], run.begin, run.begin + run.bytes,
-                   run.memory - self._ring.ctypes.data)
+        with self._lock:
+            run = self._run
+            self._layer.check(self._blob.functions.mxfp4_repack_stream_next(self._open(), ctypes.byref(run)))
+            if run.bytes == 0:
+                return None
+            self._layer.decoded_bytes += run.bytes
+            return Run(self._order[run.tensor], run.begin, run.begin + run.bytes,
+                       run.memory - self._ring.ctypes.data)
+
+    def _open(self) -> Any:
+        """The handle. ReadError: the stream was closed, or belongs to the process that this one was forked from."""
+        if not self._handle:
+            raise ReadError(self._layer.path, "", "the stream is closed")
+        if not self._blob.is_own():
+            raise ReadError(self._layer.path, "", "the stream is of the process that this one was forked from")
+        return self._handle
 
     def give_back(self) -> None:
         """Gives back the oldest run that the caller holds: its memory may be filled again."""
-        self._layer.check(self._blob.functions.mxfp4_repack_stream_give_back(self._handle))
+        with self._lock:
+            self._layer.check(self._blob.functions.mxfp4_repack_stream_give_back(self._open()))
 
     def close(self) -> None:
         """Ends the stream: once this returned, nothing writes to the ring."""
-        handle, self._handle = self._handle, POINTER()
-        if handle:
-            self._blob.close_stream(handle.value)
+        with self._lock:
+            handle, self._handle = self._handle, POINTER()
+            if handle:
+                self._blob.close_stream(handle.value)
 
     def __del__(self) -> None:
         """The ring goes with this object, and threads write to it."""

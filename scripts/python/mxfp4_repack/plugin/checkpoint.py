@@ -1,6 +1,7 @@
 """Finds the blob's layer for a layer of the engine, and checks that it was made from the engine's checkpoint.
 
-The names and sizes of the checkpoint's files are compared, not their bytes.
+A fine-tune has the names and sizes of its base: what is compared behind these are samples of the experts' bytes,
+which the library takes and the blob keeps.
 """
 from __future__ import annotations
 
@@ -10,6 +11,9 @@ import os
 import re
 from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
 
+from mxfp4_repack.blob import MANIFEST_NAME
+from mxfp4_repack.errors import BlobError
+from mxfp4_repack.native import require_same_checkpoint
 from mxfp4_repack.plugin.facts import Mismatch
 from mxfp4_repack.plugin.live import Origin
 
@@ -37,9 +41,10 @@ def _plain_name(name: str) -> str:
 
 
 def _words(name: str) -> str:
-    """The words of a name, whatever their order: `model.language_model` is `language_model.model` in
-    vLLM. A draft's layer has others, `mtp.layers.0`, and may have the same tail."""
-    return ".".join(sorted(name.split(".")))
+    """The words of a name, whatever their order, and its numbers in their order: `model.language_model` is
+    `language_model.model` in vLLM. A draft's layer has others, `mtp.layers.0`, and may have the same tail."""
+    parts = name.split(".")
+    return ".".join(sorted(part for part in parts if not part.isdigit()) + [part for part in parts if part.isdigit()])
 
 
 def _tail(name: str) -> str:
@@ -92,8 +97,8 @@ def is_raw_name(name: str) -> bool:
 
 
 def compare_source(manifest: Mapping[str, Any], root: str, origin: Origin) -> None:
-    """Raises Mismatch unless the model that the engine loads is the converted one, by its files' names
-    and sizes."""
+    """Raises Mismatch unless the model that the engine loads is the converted one: by its files' names and sizes,
+    and then by their bytes. Without raw experts there is nothing to sample, and the blob is the one inside."""
     directory = model_directory(origin)
     if directory is None:
         raise Mismatch("checkpoint", "the files that it was made from",
@@ -114,17 +119,24 @@ def compare_source(manifest: Mapping[str, Any], root: str, origin: Origin) -> No
             found = "no such file"
         if found != size:
             raise Mismatch("checkpoint", f"{name} of {size} bytes", f"{found} in {directory}")
-    if not weights and not lacks_raw_experts(directory):
-        raise Mismatch("checkpoint", "no file of weights", directory)
-
-
-def compare_times(manifest: Mapping[str, Any], written: str, origin: Origin) -> None:
-    """Raises Mismatch if a file of weights is younger than the manifest, whose file is `written`: a trainer may
-    write others of the same names and sizes."""
-    directory = model_directory(origin)
-    if directory is None or lacks_raw_experts(directory):
+    if lacks_raw_experts(directory):
         return
-    converted = os.stat(written).st_mtime_ns
-    for item in manifest["source"]["files"]:
-        if not item["name"].endswith(".json") and os.stat(os.path.join(directory, item["name"])).st_mtime_ns > converted:
-            raise Mismatch("checkpoint", f"{item['name']} as it was converted", f"one written later in {directory}")
+    if not weights:
+        raise Mismatch("checkpoint", "no file of weights", directory)
+    try:
+        require_same_checkpoint(directory, json.dumps(manifest).encode())
+    except BlobError as error:
+        raise Mismatch("checkpoint", str(error)) from None
+
+
+def refuse_foreign(found: str, root: str, origin: Origin) -> None:
+    """Raises Mismatch for a blob that nobody named, if it belongs to another user than this one, root or the model's
+    owner: others who may write beside a model would have theirs served. found: where it was found; root: its own
+    directory, there or below."""
+    directory = model_directory(origin)
+    owners = {0, os.geteuid()} | ({os.stat(directory).st_uid} if directory else set())
+    around = () if os.path.samefile(root, found) else (os.path.dirname(root),)
+    for path in (found, *around, root, os.path.join(root, MANIFEST_NAME)):
+        owner = os.stat(path).st_uid
+        if owner not in owners:
+            raise Mismatch("owner", f"{path} belongs to user {owner}: name the blob if it is to be used")

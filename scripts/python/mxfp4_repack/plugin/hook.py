@@ -189,6 +189,7 @@ class Hook:
         if checkpoints:
             parts.append(f"{len(self.made)} {'' if parts else 'layers '}made from {checkpoints}")
         log.info("mxfp4-repack: %s, %d converted by %s", ", ".join(parts), len(self.converted), engine.name())
+        self.sources.forget_comparisons()
         loader = sys.modules.get("mxfp4_repack.loader")
         if loader is not None:
             loader.release()

@@ -7,14 +7,13 @@ the rules make of what the running engine says of the layer: backend, sizes, ran
 from __future__ import annotations
 
 import json
-import os
-from typing import Any, Dict, Iterator, List, Mapping, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
-from mxfp4_repack import MANIFEST_NAME, BlobError, CommandError, NotABlobError, find_blobs, open_blob, open_checkpoint
+from mxfp4_repack import BlobError, CommandError, NotABlobError, find_blobs, open_blob, open_checkpoint
 from mxfp4_repack.plugin import checkpoint, proofs
 from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.plugin.facts import Mismatch
-from mxfp4_repack.plugin.live import Live
+from mxfp4_repack.plugin.live import Live, Origin
 from mxfp4_repack.plugin.names import BLOB, CHECKPOINT, IN_THE_MODEL
 
 
@@ -26,10 +25,10 @@ class Sources:
         Mismatch: for a fact that differs, and for code that is not known to make the bytes. flags(live) are
         those of open_checkpoint() for the rank that holds the layer."""
         self.settings = settings
-        self.reloading = False  # files may be others than at the first load
         self._facts = facts
         self._opened: Dict[Tuple[str, ...], Any] = {}  # Blob, or why it cannot be opened
         self._owners: Dict[Tuple[str, str], str] = {}  # (root, layer there) -> layer of the engine
+        self._compared_sources: Dict[Tuple[str, Origin], Optional[Tuple[Any, ...]]] = {}  # why not, if not
         self._refuted: Dict[str, str] = {}  # root -> why it is not used any more
         self._said: Set[str] = set()
 
@@ -81,11 +80,22 @@ class Sources:
         if self.verify_mode(live, blob) == "none" and not _known(live, blob):
             self._facts.compare_revision(blob.manifest, live)
         if compare_source:
-            checkpoint.compare_source(blob.manifest, blob.root, live.origin)
-            if self.reloading:
-                checkpoint.compare_times(blob.manifest, os.path.join(blob.root, MANIFEST_NAME), live.origin)
+            self._compare_source(blob, live.origin)
         self._owners[place] = name
         return blob, entry
+
+    def _compare_source(self, blob: Any, origin: Origin) -> None:
+        """checkpoint.compare_source(), once for all layers of a load."""
+        key = blob.root, origin
+        if key not in self._compared_sources:
+            try:
+                checkpoint.compare_source(blob.manifest, blob.root, origin)
+                self._compared_sources[key] = None
+            except Mismatch as mismatch:  # the exception would keep its frames' tensors alive
+                self._compared_sources[key] = mismatch.fact, mismatch.blob, mismatch.live
+        why = self._compared_sources[key]
+        if why is not None:
+            raise Mismatch(*why)
 
     def verify_mode(self, live: Live, blob: Any) -> str:
         """none, first or all: by default code that is not known to make the blob's bytes has to prove
@@ -108,6 +118,11 @@ class Sources:
             if not isinstance(blob, str):
                 blob.close()
         self._opened.clear()
+        self.forget_comparisons()
+
+    def forget_comparisons(self) -> None:
+        """A model is loaded. The checkpoint's files may be others at the next load."""
+        self._compared_sources.clear()
 
     # --- opening, each once ---
 
@@ -115,9 +130,12 @@ class Sources:
         """The blob of the layer's rank. Raises Mismatch."""
         rank, ranks = live.rank
         directory = self._directory(live)
-        return self._once(
+        blob = self._once(
             (BLOB, directory, str(rank)), f"rank {rank} of {ranks}",
             lambda: open_blob(directory, rank=rank, check=self.settings.check, direct=self.settings.direct))
+        if not self.settings.named:
+            checkpoint.refuse_foreign(directory, blob.root, live.origin)
+        return blob
 
     def _directory(self, live: Live) -> str:
         """Where the blob is. Raises Mismatch."""

@@ -60,7 +60,6 @@ class Reload:
     def __init__(self, hook: Any, model: Any) -> None:
         """Decides which layers are filled in place. Raises BlobRefused if vLLM must not, or cannot, load another."""
         self._hook, self._model = hook, model
-        hook.sources.reloading = True
         self._left = 0
         checkpoint.lacks_raw_experts.cache_clear()  # the files may be others by now
         prepare_loader()
