@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kStages =
     "no influence: a file holds one layer, and each pipeline stage reads its own";
 constexpr std::string_view kServing = "no influence: the experts' weights do not depend on it";
-constexpr std::string_view kInput = "the checkpoint is the first argument";
+constexpr std::string_view kFirstArgument = "the checkpoint is the first argument";
 
 struct EngineWord {
   std::string_view word;
@@ -45,9 +45,9 @@ constexpr std::array kWords = {
                "no influence by itself: --enable-lora says that adapters are served"},
     EngineWord{"--load-format",
                "no influence: the plug-in reads the blob, whatever reads the rest"},
-    EngineWord{"--model", kInput},
-    EngineWord{"--model-path", kInput},
-    EngineWord{"--input", kInput},
+    EngineWord{"--model", kFirstArgument},
+    EngineWord{"--model-path", kFirstArgument},
+    EngineWord{"--input", kFirstArgument},
     EngineWord{"--max-model-len", kServing},
     EngineWord{"--max-num-seqs", kServing},
     EngineWord{"--gpu-memory-utilization", kServing},

@@ -12,6 +12,7 @@
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/plan_difference.hpp"
 #include "formats/conversion/first_difference.hpp"
+#include "formats/decision/recipes.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/error.hpp"
 
@@ -28,15 +29,10 @@ struct NamedPlace {
   const char* name;
 };
 
-// Of a rank's manifest: what the bytes depend on, and what no kernel sees.
-constexpr NamedPlace kFacts[] = {
-    {"/layout", "layout"},
-    {"/target/family", "family"},
-    {"/model/w13_order", "w13_order"},
+// Of a rank's manifest: which rank it is, and what no kernel sees.
+constexpr NamedPlace kRank[] = {
     {"/rank/rank", "rank"},
     {"/rank/num_ranks", "ranks"},
-    {"/rank/experts", "experts"},
-    {"/rank/intermediate_range", "intermediate range"},
 };
 constexpr NamedPlace kNotes[] = {
     {"/revision", "revision"},
@@ -47,17 +43,7 @@ constexpr NamedPlace kNotes[] = {
     {"/source/kind", "source"},
     {"/tool_version", "program"},
 };
-// Of a layer, and of each of its tensors.
-constexpr NamedPlace kLayerFacts[] = {
-    {"/prefix", "prefix"},
-    {"/sizes/num_experts", "experts"},
-    {"/sizes/hidden_size", "hidden size"},
-    {"/sizes/padded_hidden_size", "padded hidden size"},
-    {"/sizes/padded_intermediate_size", "padded intermediate size"},
-    {"/sizes/bias", "bias"},
-    {"/sizes/input_scales", "input scales"},
-    {"/experts", "its own experts"},
-};
+// Of each tensor of a layer.
 constexpr const char* kChecksum = "checksum";
 constexpr NamedPlace kTensorFacts[] = {
     {"/name", "name"},    {"/dtype", "type"},       {"/shape", "shape"},
@@ -83,8 +69,8 @@ Json layer_numbers(const Json& manifest) {
 }
 
 // A layer file of one blob, open.
-struct LayerFile {
-  LayerFile(const BlobRanks& blob, size_t rank, size_t layer)
+struct ComparedFile {
+  ComparedFile(const BlobRanks& blob, size_t rank, size_t layer)
       : path(blob.directories[rank] / blob.manifests[rank].layers[layer].file), reader(path) {
     in_file(path.string(), [&] {
       require_layer_file(reader, blob.manifests[rank], blob.manifests[rank].layers[layer]);
@@ -124,7 +110,7 @@ std::string element_text(const Shape& shape, int64_t element) {
 
 // The first element of a tensor that differs, if its bytes do.
 std::optional<BlobDifference> compare_elements(const ManifestTensor& tensor, size_t index,
-                                               LayerFile first, LayerFile second) {
+                                               ComparedFile first, ComparedFile second) {
   const int64_t size = std::max<int64_t>(dtype_bits(tensor.spec.dtype) / 8, 1);
   for (int64_t begin = 0; begin < tensor.spec.bytes(); begin += kComparedBytes) {
     const int64_t bytes = std::min(kComparedBytes, tensor.spec.bytes() - begin);
@@ -150,8 +136,8 @@ std::optional<BlobDifference> compare_tensors(const BlobRanks& first, const Blob
     auto found = compare_facts(tensor.name, kTensorFacts, a[i], b[i]);
     if (!found) continue;
     if (found->what != kChecksum) return found;
-    auto element =
-        compare_elements(tensor, i, LayerFile(first, rank, layer), LayerFile(second, rank, layer));
+    auto element = compare_elements(tensor, i, ComparedFile(first, rank, layer),
+                                    ComparedFile(second, rank, layer));
     return element ? element : found;
   }
   return std::nullopt;
@@ -163,7 +149,7 @@ std::optional<BlobDifference> compare_ranks(const BlobRanks& first, const BlobRa
   const Json b = manifest_to_json(second.manifests[rank]);
   const RankSlice& slice = first.manifests[rank].rank;
   const std::string where = slice.num_ranks == 1 ? "" : fmt::format("rank {}", slice.rank);
-  if (auto found = compare_facts(where, kFacts, a, b)) return found;
+  if (auto found = compare_facts(where, kRank, a, b)) return found;
   const Json layers = layer_numbers(a);
   const Json others = layer_numbers(b);
   if (layers != others) return BlobDifference{where, "layers", layers.dump(), others.dump()};
@@ -171,8 +157,10 @@ std::optional<BlobDifference> compare_ranks(const BlobRanks& first, const BlobRa
     const Json& one = a["layers"][i];
     const Json& other = b["layers"][i];
     const std::string layer = fmt::format("layer {}", layers[i].dump());
-    auto found = compare_facts(layer, kLayerFacts, one, other);
-    if (!found) found = compare_tensors(first, second, rank, i, one["tensors"], other["tensors"]);
+    const auto recipe = recipe_difference(recipe_of(first.manifests[rank], i),
+                                          recipe_of(second.manifests[rank], i));
+    if (recipe) return BlobDifference{layer, recipe->what, recipe->here, recipe->there};
+    auto found = compare_tensors(first, second, rank, i, one["tensors"], other["tensors"]);
     if (found) return found;
   }
   return std::nullopt;

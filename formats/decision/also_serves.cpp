@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/decision/recipes.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -29,33 +30,6 @@ std::optional<Conversion> asked_of(const RuleSet& rules, const std::string& back
   }
 }
 
-// The padding of a rank's scales for this method class, and nothing where the rank has no padding.
-std::optional<ScaleFill> fill_of(const Conversion& c, const OpenedCheckpoint& checkpoint,
-                                 const RankSlice& rank) {
-  if (rank.padded.hidden_size == c.model.hidden_size &&
-      rank.padded.intermediate_size == rank.end - rank.begin) {
-    return std::nullopt;
-  }
-  ModelLayers model;
-  model.scale_fill = checkpoint.model.scale_fill;
-  if (c.caller != nullptr) model.scale_fill = c.caller->scale_fill.value_or(model.scale_fill);
-  return scale_fill_of(model, rank);
-}
-
-bool same_slices(const Conversion& here, const Conversion& there,
-                 const OpenedCheckpoint& checkpoint) {
-  return std::ranges::equal(
-      here.ranks, there.ranks, [&](const RankSlice& one, const RankSlice& other) {
-        const auto ours = fill_of(here, checkpoint, one);
-        const auto theirs = fill_of(there, checkpoint, other);
-        return one.experts == other.experts && one.begin == other.begin && one.end == other.end &&
-               one.padded == other.padded && one.w2_bias == other.w2_bias &&
-               ours.has_value() == theirs.has_value() &&
-               (!ours ||
-                (ours->hidden == theirs->hidden && ours->intermediate == theirs->intermediate));
-      });
-}
-
 std::vector<std::string> names_of_backends(const RuleSet& rules) {
   std::vector<std::string> names{"auto"};
   for (const AliasRow& alias : rules.aliases) names.emplace_back(alias.name);
@@ -77,10 +51,15 @@ std::map<std::string, std::string> also_serves(const ConversionRequest& request,
   own.stop_at_loaded = true;
   const Conversion here = decide_conversion(own, &checkpoint);
   if (here.refusal) return found;
+  const auto recipes = [&](Conversion decided) {
+    decided.layout =
+        decided.row->layout;  // the question stopped before it, so that no data is read
+    return recipes_of(decided, checkpoint.model);
+  };
+  const std::vector<Recipe> ours = recipes(here);
   const auto takes = [&](const Conversion& there) {
     return there.decision.backend == here.decision.backend && there.family == here.family &&
-           there.row->layout == conversion.layout && there.target.knobs == here.target.knobs &&
-           same_slices(here, there, checkpoint);
+           there.row->layout == conversion.layout && recipes(there) == ours;
   };
   for (const Release* release : all_releases()) {
     if (release->engine == conversion.rules->engine || release->version.empty()) continue;

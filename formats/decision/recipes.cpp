@@ -1,12 +1,6 @@
 #include "formats/decision/recipes.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <span>
-
 #include "formats/blob/layout_facts.hpp"
-#include "formats/checksum/checksum.hpp"
 #include "lib/layouts/knobs.hpp"
 
 namespace mxfp4 {
@@ -17,13 +11,21 @@ std::vector<Recipe> recipes_of(const Conversion& conversion, const ModelLayers& 
   recipes.reserve(model.layers.size() * conversion.ranks.size());
   for (const ExpertLayer& layer : model.layers) {
     for (const RankSlice& rank : conversion.ranks) {
-      recipes.push_back(recipe_of(model, layer, rank, conversion.layout, parameters));
+      Recipe& recipe =
+          recipes.emplace_back(recipe_of(model, layer, rank, conversion.layout, parameters));
+      // The padding of the conversion's own method class, if other rules opened the model.
+      if (conversion.caller == nullptr || !conversion.caller->scale_fill) continue;
+      const std::byte fill = *conversion.caller->scale_fill;
+      if (recipe.hidden_fill) recipe.hidden_fill = rank.hidden_fill.value_or(fill);
+      if (recipe.intermediate_fill)
+        recipe.intermediate_fill = rank.intermediate_fill.value_or(fill);
     }
   }
   return recipes;
 }
 
-Recipe recipe_of(const Manifest& manifest, const ManifestLayer& layer) {
+Recipe recipe_of(const Manifest& manifest, size_t index) {
+  const ManifestLayer& layer = manifest.layers[index];
   // As the loader saw the layer: a manifest states every number of it.
   ModelLayers model;
   model.order = manifest.order;
@@ -40,22 +42,6 @@ Recipe recipe_of(const Manifest& manifest, const ManifestLayer& layer) {
   rank.padded = layer.loaded.dims;
   rank.hidden_fill = manifest.hidden_scale_fill;
   return recipe_of(model, source, rank, layout_of(manifest), layout_parameters(manifest.target));
-}
-
-std::string recipe_digest(const Recipe& recipe) {
-  const std::string text = recipe_text(recipe);
-  return checksum_of(text);
-}
-
-std::optional<std::string> recipes_difference(const std::vector<Recipe>& here,
-                                              const std::vector<Recipe>& there) {
-  if (here.size() != there.size()) {
-    return fmt::format("layers of ranks: {} here, {} there", here.size(), there.size());
-  }
-  for (size_t i = 0; i < here.size(); ++i) {
-    if (auto difference = recipe_difference(here[i], there[i])) return difference;
-  }
-  return std::nullopt;
 }
 
 }  // namespace mxfp4

@@ -2,8 +2,6 @@
 // nothing else.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
@@ -17,14 +15,7 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<Recipe> recipes_of(const Conversion& conversion,
                                              const ModelLayers& model);
 
-// The recipe of a blob's layer.
-[[nodiscard]] Recipe recipe_of(const Manifest& manifest, const ManifestLayer& layer);
-
-// XXH3-128 (hex) of the recipe's canonical text.
-[[nodiscard]] std::string recipe_digest(const Recipe& recipe);
-
-// The first difference of two lists, in words, with its place; empty if all are equal.
-[[nodiscard]] std::optional<std::string> recipes_difference(const std::vector<Recipe>& here,
-                                                            const std::vector<Recipe>& there);
+// The recipe of a blob's layer, by its place in the manifest.
+[[nodiscard]] Recipe recipe_of(const Manifest& manifest, size_t layer);
 
 }  // namespace mxfp4

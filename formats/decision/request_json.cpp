@@ -25,7 +25,7 @@ using Keys = std::vector<std::string_view>;
 
 // The member by its name; nullopt if absent.
 template <class Lookup>
-auto named(const JsonFields& object, std::string_view key, Lookup lookup)
+auto name_asked(const JsonFields& object, std::string_view key, Lookup lookup)
     -> decltype(lookup(std::string_view{})) {
   if (!object.has(key)) return std::nullopt;
   const std::string text = object.string(key);
@@ -48,8 +48,8 @@ std::string key_of(std::string_view flag) {
   return key;
 }
 
-void read_machine(const JsonFields& object, bool forced, DeploymentFacts& facts) {
-  facts.platform = named(object, "platform", platform_from_name);
+void machine_asked(const JsonFields& object, bool forced, DeploymentFacts& facts) {
+  facts.platform = name_asked(object, "platform", platform_from_name);
   facts.needs_arch = !forced;
   if (!object.has("arch")) return;
   const std::string name = object.string("arch");
@@ -63,7 +63,7 @@ void read_machine(const JsonFields& object, bool forced, DeploymentFacts& facts)
   }
 }
 
-void read_libs(const JsonFields& object, const RuleSet& rules, DeploymentFacts& facts) {
+void libs_asked(const JsonFields& object, const RuleSet& rules, DeploymentFacts& facts) {
   const auto known = [&](std::string_view key, const std::string& name) {
     if (!is_package(rules, name)) {
       throw Error::usage(fmt::format("{}: unknown kernel package {}", key, in_quotes(name)));
@@ -85,7 +85,7 @@ void read_libs(const JsonFields& object, const RuleSet& rules, DeploymentFacts& 
   }
 }
 
-void read_facts(const JsonFields& object, DeploymentFacts& facts, std::vector<std::string>& keys) {
+void facts_asked(const JsonFields& object, DeploymentFacts& facts, std::vector<std::string>& keys) {
   for_each_fact([&](const FactRow& row, auto members) {
     for (const std::string_view flag : {row.flag, row.other_flag}) {
       if (flag.empty()) continue;
@@ -97,7 +97,7 @@ void read_facts(const JsonFields& object, DeploymentFacts& facts, std::vector<st
 
 // The rules of the release that serves: as asked, else the target's, else the newest.
 const RuleSet& rules_of_request(const JsonFields& object, const DeploymentFacts& target) {
-  const std::optional<Engine> engine = named(object, "engine", engine_from_name);
+  const std::optional<Engine> engine = name_asked(object, "engine", engine_from_name);
   const std::string name = object.string_or("revision", target.engine_version.value_or(""));
   if (name.empty()) return default_revision(engine.value_or(Engine::kVllm));
   const bool prefixed = engine != Engine::kSglang || engine_of_revision(name) == *engine;
@@ -117,14 +117,14 @@ std::optional<LayerDims> padded_sizes(const std::string& text) {
   throw Error::usage(fmt::format("pad: {} is not auto, none or two sizes", in_quotes(text)));
 }
 
-DeploymentFacts read_deployment(const JsonFields& object, const RuleSet& rules, bool forced,
-                                std::vector<std::string>& keys) {
+DeploymentFacts deployment_asked(const JsonFields& object, const RuleSet& rules, bool forced,
+                                 std::vector<std::string>& keys) {
   DeploymentFacts facts;
-  read_machine(object, forced, facts);
-  read_libs(object, rules, facts);
-  read_facts(object, facts, keys);
+  machine_asked(object, forced, facts);
+  libs_asked(object, rules, facts);
+  facts_asked(object, facts, keys);
   facts.env = pairs(object, "env");
-  facts.selector = named(object, "selector", selector_from_name);
+  facts.selector = name_asked(object, "selector", selector_from_name);
   if (object.has("quantization_config")) {
     const auto config = parse_quantization_config(rules, object.at("quantization_config").dump());
     if (config) {
@@ -135,10 +135,10 @@ DeploymentFacts read_deployment(const JsonFields& object, const RuleSet& rules, 
   return facts;
 }
 
-CheckpointOptions read_checkpoint(const JsonFields& object) {
+CheckpointOptions checkpoint_asked(const JsonFields& object) {
   CheckpointOptions options;
-  options.style = named(object, "style", style_from_name);
-  options.family = named(object, "family", family_from_name);
+  options.style = name_asked(object, "style", style_from_name);
+  options.family = name_asked(object, "family", family_from_name);
   if (object.has("model_config")) {
     options.config_text = object.at("model_config").dump();
     options.config_path = "model_config";
@@ -151,15 +151,15 @@ CheckpointOptions read_checkpoint(const JsonFields& object) {
 
 CheckpointRequest read_request(const JsonFields& object) {
   CheckpointRequest out;
-  out.checkpoint = read_checkpoint(object);
+  out.checkpoint = checkpoint_asked(object);
   ConversionRequest& request = out.request;
   const DeploymentFacts target =
       object.has("target") ? parse_target(object.at("target").dump()) : DeploymentFacts();
   request.rules = &rules_of_request(object, target);
-  request.backend = named(object, "backend", backend_from_name);
+  request.backend = name_asked(object, "backend", backend_from_name);
   std::vector<std::string> keys;
   request.deployment = merge_facts(
-      read_deployment(object, *request.rules, request.backend.has_value(), keys), target);
+      deployment_asked(object, *request.rules, request.backend.has_value(), keys), target);
   request.family = out.checkpoint.family;
   request.knobs = pairs(object, "knob");
   Target knobs;

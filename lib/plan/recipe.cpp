@@ -93,14 +93,14 @@ std::string recipe_text(const Recipe& recipe) {
   return text;
 }
 
-std::optional<std::string> recipe_difference(const Recipe& here, const Recipe& there) {
+std::optional<RecipeDifference> recipe_difference(const Recipe& here, const Recipe& there) {
   const Fields ours = fields_of(here);
   const Fields theirs = fields_of(there);
   for (const auto& [name, value] : ours) {
     const auto other = std::ranges::find(theirs, name, &Fields::value_type::first);
     // A parameter of another layout: the layout, which comes first, says it.
     if (other != theirs.end() && other->second != value) {
-      return fmt::format("{}: {} here, {} there", name, value, other->second);
+      return RecipeDifference{name, value, other->second};
     }
   }
   return std::nullopt;

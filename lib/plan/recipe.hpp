@@ -46,8 +46,16 @@ struct Recipe {
 // The canonical text: "NAME: VALUE" a line, in a fixed order. Equal recipes have equal texts.
 [[nodiscard]] std::string recipe_text(const Recipe& recipe);
 
-// The first part that differs, "layout: triton/hopper here, triton/hopper-s4 there". Empty for equal
-// recipes.
-[[nodiscard]] std::optional<std::string> recipe_difference(const Recipe& here, const Recipe& there);
+// One part of two recipes that differs, in words: "layout", "triton/hopper", "triton/hopper-s4".
+struct RecipeDifference {
+  std::string what;
+  std::string here;
+  std::string there;
+  friend bool operator==(const RecipeDifference&, const RecipeDifference&) = default;
+};
+
+// The first part that differs; empty for equal recipes.
+[[nodiscard]] std::optional<RecipeDifference> recipe_difference(const Recipe& here,
+                                                                const Recipe& there);
 
 }  // namespace mxfp4

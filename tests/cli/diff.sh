@@ -17,7 +17,7 @@ differs() {
   grep -qxE "$2 and $3 differ: $1" stdout || fail "diff $2 $3: $(cat stdout)"
   [ "$(wc -l <stdout)" = 1 ] && [ ! -s stderr ] || fail 'not one line'
 }
-differs 'layout: marlin/w4a16, triton/hopper' a other
+differs 'layer 0: layout: marlin/w4a16, triton/hopper' a other
 differs 'layers: \[0,1\], \[1\]' a one
 differs 'rank directories: 1, 2' a ranks
 differs 'ranks: 1, 2' a ranks/rank-00-of-02

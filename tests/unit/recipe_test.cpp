@@ -45,38 +45,37 @@ TEST(Recipe, TextIsCanonical) {
 
 TEST(Recipe, EveryMemberIsInTheTextAndIsNamedAsTheDifference) {
   const struct {
-    const char* difference;
+    RecipeDifference difference;
     std::function<void(Recipe&)> change;
   } changes[] = {
-      {"weights: mxfp4: 2 codes a byte, e8m0 scales of 32 here, mxfp4: 2 codes a byte, e8m0 scales "
-       "of 16 there",
+      {{"weights", "mxfp4: 2 codes a byte, e8m0 scales of 32",
+        "mxfp4: 2 codes a byte, e8m0 scales of 16"},
        [](Recipe& r) { r.weights.block = 16; }},
-      {"layout: marlin/w4a16 here, loaded there", [](Recipe& r) { r.layout = kLoadedLayoutId; }},
-      {"params_dtype: bfloat16 here, float16 there",
+      {{"layout", "marlin/w4a16", "loaded"}, [](Recipe& r) { r.layout = kLoadedLayoutId; }},
+      {{"params_dtype", "bfloat16", "float16"},
        [](Recipe& r) { r.parameters.front().second = "float16"; }},
-      {"experts: 0-3,8,16-17 here, 4 there", [](Recipe& r) { r.experts = {4}; }},
-      {"hidden size: 2880 here, 2944 there", [](Recipe& r) { r.hidden_size = 2944; }},
-      {"padded hidden size: 3072 here, 2944 there", [](Recipe& r) { r.padded_hidden_size = 2944; }},
-      {"intermediate rows: [1440, 2880) here, [0, 2880) there",
+      {{"experts", "0-3,8,16-17", "4"}, [](Recipe& r) { r.experts = {4}; }},
+      {{"hidden size", "2880", "2944"}, [](Recipe& r) { r.hidden_size = 2944; }},
+      {{"padded hidden size", "3072", "2944"}, [](Recipe& r) { r.padded_hidden_size = 2944; }},
+      {{"intermediate rows", "[1440, 2880)", "[0, 2880)"},
        [](Recipe& r) { r.intermediate_begin = 0; }},
-      {"intermediate rows: [1440, 2880) here, [1440, 2048) there",
+      {{"intermediate rows", "[1440, 2880)", "[1440, 2048)"},
        [](Recipe& r) { r.intermediate_end = 2048; }},
-      {"padded intermediate size: 1536 here, 1472 there",
+      {{"padded intermediate size", "1536", "1472"},
        [](Recipe& r) { r.padded_intermediate_size = 1472; }},
-      {"w13 rows: interleaved here, halves there", [](Recipe& r) { r.order = W13Order::kHalves; }},
-      {"scale padding of the hidden size: 0 here, none there",
-       [](Recipe& r) { r.hidden_fill.reset(); }},
-      {"scale padding of the intermediate size: 127 here, 0 there",
+      {{"w13 rows", "interleaved", "halves"}, [](Recipe& r) { r.order = W13Order::kHalves; }},
+      {{"scale padding of the hidden size", "0", "none"}, [](Recipe& r) { r.hidden_fill.reset(); }},
+      {{"scale padding of the intermediate size", "127", "0"},
        [](Recipe& r) { r.intermediate_fill = std::byte{0}; }},
-      {"biases: BF16, w2's zero here, none there", [](Recipe& r) { r.bias.reset(); }},
-      {"biases: BF16, w2's zero here, BF16 there", [](Recipe& r) { r.w2_bias = true; }},
-      {"input scales: no here, yes there", [](Recipe& r) { r.input_scales = true; }},
+      {{"biases", "BF16, w2's zero", "none"}, [](Recipe& r) { r.bias.reset(); }},
+      {{"biases", "BF16, w2's zero", "BF16"}, [](Recipe& r) { r.w2_bias = true; }},
+      {{"input scales", "no", "yes"}, [](Recipe& r) { r.input_scales = true; }},
   };
   for (const auto& each : changes) {
     Recipe other = usual();
     each.change(other);
-    EXPECT_NE(other, usual()) << each.difference;
-    EXPECT_NE(recipe_text(other), recipe_text(usual())) << each.difference;
+    EXPECT_NE(other, usual()) << each.difference.what;
+    EXPECT_NE(recipe_text(other), recipe_text(usual())) << each.difference.what;
     EXPECT_EQ(recipe_difference(usual(), other), each.difference);
   }
   EXPECT_EQ(recipe_difference(usual(), usual()), std::nullopt);
