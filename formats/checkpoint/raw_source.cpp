@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -129,6 +130,13 @@ void check_overlaps(const std::vector<RawTensor>& tensors) {
   }
 }
 
+// Whether a file is what numpy.save() writes: the data lies behind a header.
+bool begins_array(ConstBytes file) {
+  constexpr std::string_view kMagic = "\x93NUMPY";
+  return file.size() >= kMagic.size() &&
+         std::memcmp(file.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
 void check_manifest_keys(const JsonFields& manifest) {
   check_choice("format", manifest.string("format"), {kRawFormat});
   const int64_t version = manifest.integer("version");
@@ -206,6 +214,10 @@ std::unique_ptr<Source> open_raw(const fs::path& path) {
                                        shown(tensor.name), tensor.offset,
                                        tensor.offset + tensor.nbytes, bytes.size()))
             .hint("the file may be truncated");
+      }
+      if (tensor.offset == 0 && begins_array(bytes)) {
+        throw Error::input(fmt::format("{}: offset 0 is the header of a NumPy array, not the data",
+                                       shown(tensor.name)));
       }
       content.data.push_back(
           bytes.subspan(static_cast<size_t>(tensor.offset), static_cast<size_t>(tensor.nbytes)));

@@ -218,6 +218,19 @@ TEST_F(RawSource, RefusesShortAndMissingFiles) {
   EXPECT_EQ(refusal_on_opening(), "x.bin: is a directory, expected a file");
 }
 
+// The header of numpy.save() was taken for codes, without a word.
+TEST_F(RawSource, RefusesTheHeaderOfAnArrayAsData) {
+  write("x.bin",
+        "\x93"
+        "NUMPYBBBBBB");
+  EXPECT_EQ(refusal_on_opening(),
+            "x.bin: a: offset 0 is the header of a NumPy array, not the data");
+  json manifest = sound();
+  tensor(manifest, 0)["offset"] = 1;  // who names a place behind it has seen the header
+  write("manifest.json", manifest.dump());
+  EXPECT_EQ(refusal_on_opening(), "accepted");
+}
+
 TEST_F(RawSource, RefusesAMissingConfig) {
   json manifest = sound();
   manifest["config"] = "config.json";
