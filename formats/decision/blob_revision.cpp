@@ -156,10 +156,10 @@ std::optional<ModelConfig> typical_config(const Manifest& rank) {
 }
 
 std::vector<FitReason> reasons_against(const RuleSet& rules, const Manifest& rank,
-                                       const std::vector<Manifest>& ranks) {
+                                       const std::vector<Manifest>& ranks,
+                                       const std::optional<ModelConfig>& config) {
   std::vector<FitReason> reasons;
   check_layout(rules, rank, reasons);
-  const std::optional<ModelConfig> config = typical_config(rank);
   if (!config) return reasons;  // a loaded input, whose maker chose family and sizes
   try {
     const CallerRow* caller = find_caller(rules, *config);

@@ -20,9 +20,11 @@ struct FitReason {
 };
 
 // The reasons why the blob of `rank` would not serve; none if it would. `ranks` are the manifests
-// of all ranks at hand, from which the size of the whole model follows.
+// of all ranks at hand, from which the size of the whole model follows; `config` is typical_config()
+// of one of them.
 [[nodiscard]] std::vector<FitReason> reasons_against(const RuleSet& rules, const Manifest& rank,
-                                                     const std::vector<Manifest>& ranks);
+                                                     const std::vector<Manifest>& ranks,
+                                                     const std::optional<ModelConfig>& config);
 
 // The config.json that the manifest keeps; of an older blob one of its checkpoint style, as far as
 // the manifest tells: its method class, model type, activation and sizes. Empty for a loaded input.

@@ -47,11 +47,18 @@ Manifest as_if_made_for(const FitQuestion& question, Manifest rank) {
   return rank;
 }
 
+// A blob's first rank, with what its config says: a manifest may hold megabytes of it, and it is read once.
+struct AskedBlob {
+  const Manifest& rank;
+  std::optional<ModelConfig> config;
+};
+
 // The backend that the engine would choose, asked with a typical model of the blob's style; empty
 // if it would refuse or stop, or if the rules do not know a name.
 std::optional<Backend> choice(const RuleSet& rules, const DeploymentFacts& facts,
-                              const Manifest& rank) {
-  const std::optional<ModelConfig> config = typical_config(rank);
+                              const AskedBlob& asked) {
+  const std::optional<ModelConfig>& config = asked.config;
+  const Manifest& rank = asked.rank;
   if (!config) return std::nullopt;
   try {
     const CallerRow* caller = find_caller(rules, *config);
@@ -67,21 +74,23 @@ std::optional<Backend> choice(const RuleSet& rules, const DeploymentFacts& facts
 }
 
 // Whether the engine takes the blob's backend, by itself or when told to.
-bool takes_backend(const RuleSet& rules, DeploymentFacts facts, const Manifest& rank) {
-  if (choice(rules, facts, rank) == rank.target.backend) return true;
+bool takes_backend(const RuleSet& rules, DeploymentFacts facts, const AskedBlob& asked) {
+  const Backend made_for = asked.rank.target.backend;
+  if (choice(rules, facts, asked) == made_for) return true;
   return std::ranges::any_of(rules.aliases, [&](const AliasRow& row) {
     facts.moe_backend = row.name;
-    return choice(rules, facts, rank) == rank.target.backend;
+    return choice(rules, facts, asked) == made_for;
   });
 }
 
 // A backend that --backend or --moe-backend named is not the engine's own choice; but a machine on
 // which no name makes the engine take it does not read the blob.
-void check_told_backend(const FitQuestion& question, const Manifest& rank,
+void check_told_backend(const FitQuestion& question, const AskedBlob& asked,
                         std::vector<FitReason>& reasons) {
+  const Manifest& rank = asked.rank;
   const DeploymentFacts own = facts_of_blob(rank);
-  if (!takes_backend(rules_of_blob(rank), own, rank)) return;  // nor on its own machine
-  if (takes_backend(*question.rules, merge_facts(question.facts, own), rank)) return;
+  if (!takes_backend(rules_of_blob(rank), own, asked)) return;  // nor on its own machine
+  if (takes_backend(*question.rules, merge_facts(question.facts, own), asked)) return;
   reasons.push_back(
       {fmt::format("the engine takes {} there under no name", backend_name(rank.target.backend))});
 }
@@ -89,16 +98,17 @@ void check_told_backend(const FitQuestion& question, const Manifest& rank,
 // Whether the engine chooses another backend. A manifest does not tell every fact of its decision,
 // so the question is asked only if the same question about the blob's own deployment has the blob's
 // own answer.
-void check_engines_choice(const FitQuestion& question, const Manifest& rank,
+void check_engines_choice(const FitQuestion& question, const AskedBlob& asked,
                           std::vector<FitReason>& reasons) {
+  const Manifest& rank = asked.rank;
   const Backend made_for = rank.target.backend;
   const bool named = question.facts.moe_backend.has_value();
   if (rank.layout == kLoadedLayoutId) return;
   const DeploymentFacts own = facts_of_blob(rank);
-  if (!named && (rank.decision.forced || choice(rules_of_blob(rank), own, rank) != made_for))
-    return check_told_backend(question, rank, reasons);
+  if (!named && (rank.decision.forced || choice(rules_of_blob(rank), own, asked) != made_for))
+    return check_told_backend(question, asked, reasons);
   const std::optional<Backend> there =
-      choice(*question.rules, merge_facts(question.facts, own), rank);
+      choice(*question.rules, merge_facts(question.facts, own), asked);
   if (there == made_for) return;
   reasons.push_back({there ? fmt::format("the engine chooses {} there, this blob is for {}",
                                          backend_name(*there), backend_name(made_for))
@@ -162,10 +172,11 @@ Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks) {
   }
   std::vector<FitReason> reasons;
   check_world(ranks.front(), asked.front(), reasons);
-  if (reasons.empty()) check_engines_choice(question, ranks.front(), reasons);
+  const AskedBlob blob{ranks.front(), typical_config(ranks.front())};  // every rank's config
+  if (reasons.empty()) check_engines_choice(question, blob, reasons);
   if (reasons.empty()) {
     for (const Manifest& rank : asked)
-      append(reasons, reasons_against(*question.rules, rank, asked));
+      append(reasons, reasons_against(*question.rules, rank, asked, blob.config));
   }
   if (reasons.empty()) check_libraries(question, asked.front(), reasons);
   // What is certain comes first: then "no" is the answer, whatever else is not known.
