@@ -18,6 +18,7 @@
 #include "formats/conversion/repack.hpp"
 #include "formats/decision/also_serves.hpp"
 #include "formats/decision/given_path.hpp"
+#include "formats/decision/request_json.hpp"
 #include "formats/decision/unfinished.hpp"
 #include "formats/os/file.hpp"
 #include "formats/output/records.hpp"
@@ -225,8 +226,8 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   request.stop_at_loaded = options.emit == "loaded";
 
   // Open: read headers; names, sizes and places of the experts agree.
-  OpenedCheckpoint checkpoint =
-      open_checkpoint(checkpoint_from(options.input, request.family), *request.rules);
+  const CheckpointOptions input = checkpoint_from(options.input, request.family);
+  OpenedCheckpoint checkpoint = open_checkpoint(input, *request.rules);
   // The directory of an HDF5 file is not a checkpoint that a blob's folder could spoil.
   if (checkpoint.source->kind() != "hdf5") {
     refuse_blob_folder_in(checkpoint.path, options.output);
@@ -241,6 +242,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
 
   // Plan every file, tensor and offset. Nothing is written until here.
   repack_as.also_serves = also_serves(request, conversion, checkpoint);
+  repack_as.asked = request_text(request, input.style);
   RepackPlan plan = plan_repack(checkpoint, conversion, repack_as);
   for (const std::string& warning : plan.warnings) console.warn(warning);
   // From here on a signal leaves no half-made file, and --resume can go on after it.

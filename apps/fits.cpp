@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "apps/asked_flags.hpp"
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/fit_words.hpp"
@@ -16,7 +17,6 @@
 #include "apps/text_layout.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/decision/given_path.hpp"
-#include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -42,19 +42,20 @@ std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion
   const bool enough = stands_for_checkpoint(options.blob);
   std::vector<std::string> parts{fmt::format(
       "mxfp4-repack convert {} -o NEW", enough ? shell_word(options.blob.string()) : "CHECKPOINT")};
-  // A blob may hold any text: as_typed quotes it for a shell.
   std::vector<GivenFlag> flags = options.given;
-  const DeploymentFacts& facts = question.facts;
-  if (!facts.arch && !blob.target.arch.empty()) flags.push_back({"--arch", {blob.target.arch}});
+  const auto given = [&](std::string_view name) {
+    return std::ranges::find(options.given, name, &GivenFlag::name) != options.given.end();
+  };
   if (options.deployment.revision.empty() && !options.deployment.target_file.facts().engine_version)
     flags.push_back({"--revision", {question.release}});
-  for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
-    const auto& made_for = blob.parallel.*members.known;
-    if ((facts.*members.given).has_value() || made_for == ParallelConfig{}.*members.known) return;
-    GivenFlag flag{std::string(row.flag), {}};
-    if (!row.is_switch()) flag.values.push_back(fmt::format("{}", made_for));
+  const bool other_machine = question.facts.arch || question.facts.platform;
+  for (GivenFlag& flag : asked_flags(blob.asked)) {
+    const bool of_machine = flag.name == "--arch" || flag.name == "--platform";
+    const bool of_backend = flag.name == "--backend" || flag.name == "--moe-backend";
+    if (given(flag.name) && flag.name != "--env" && flag.name != "--knob") continue;
+    if ((of_machine && other_machine) || (of_backend && !answer.takes_backend)) continue;
     flags.push_back(std::move(flag));
-  });
+  }
   std::ranges::move(as_typed(flags), std::back_inserter(parts));
   return parts;
 }

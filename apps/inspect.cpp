@@ -17,7 +17,6 @@
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_files.hpp"
 #include "formats/blob/blob_reader.hpp"
-#include "formats/decision/blob_revision.hpp"
 #include "formats/decision/unfinished.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/parallel_text.hpp"

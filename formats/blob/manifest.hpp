@@ -105,6 +105,9 @@ struct Manifest {
   std::string layout;  // id
   std::string kernel_library;
   Decision decision;
+  // The request that was made, as parse_checkpoint_request reads it: a JSON object's text, its
+  // members sorted by name. The same in every rank's manifest.
+  std::string asked = "{}";
   Target target;
   ParallelConfig parallel;
   RankSlice rank;  // `padded` is unused: each layer has its sizes

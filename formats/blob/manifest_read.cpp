@@ -327,6 +327,7 @@ Manifest manifest_from_json(const JsonFields& object) {
   if (object.has("also_serves")) manifest.also_serves = string_map(object.object("also_serves"));
   manifest.decision = read_decision(object.object("decision"));
   manifest.decision.revision = manifest.revision;
+  if (object.has("asked")) manifest.asked = object.object("asked").value().dump();
   manifest.target = read_target(object.object("target"));
   manifest.parallel = read_parallel(object.object("deployment"));
   manifest.rank = read_rank(object.object("rank"));

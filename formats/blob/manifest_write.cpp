@@ -274,6 +274,7 @@ Json manifest_to_json(const Manifest& manifest) {
   set_unless_empty(json, "kernel_library", manifest.kernel_library);
   if (!manifest.also_serves.empty()) json["also_serves"] = manifest.also_serves;
   json["decision"] = to_json(manifest.decision);
+  if (manifest.asked != "{}") json["asked"] = nlohmann::json::parse(manifest.asked);
   json["target"] = to_json(manifest.target);
   json["deployment"] = to_json(manifest.parallel);
   json["rank"] = to_json(manifest.rank);

@@ -18,6 +18,7 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/restored_slots.hpp"
 #include "formats/checkpoint/blob_tensors.hpp"
+#include "formats/checkpoint/described_source.hpp"
 #include "formats/checkpoint/latest.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/pool.hpp"
@@ -198,15 +199,7 @@ class RestoredSource final : public Source {
         tensors_(std::move(tensors)),
         shared_(ranks_),
         read_bytes_(read_bytes) {
-    const Manifest& first = ranks_.manifests.front();
-    origin_ = {.kind = first.source.kind,
-               .files = first.source.files,
-               .style = first.style,
-               .all_layers = first.all_layers,
-               .left_out = first.checkpoint.left_out};
-    for (const ManifestLayer& layer : first.layers) {
-      if (layer.published) origin_.samples.emplace(layer.prefix, layer.published->sample);
-    }
+    origin_ = origin_of(ranks_.manifests.front());
     for (size_t rank = 0; rank < ranks_.directories.size(); ++rank) {
       const fs::path& directory = ranks_.directories[rank];
       files_.push_back(describe(directory / kManifestName));

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "formats/config/packed_config.hpp"
-#include "formats/decision/blob_revision.hpp"
+#include "formats/decision/recipes.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

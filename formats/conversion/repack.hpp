@@ -32,6 +32,7 @@ struct RepackOptions {
   RunLimits limits{};
   ReadBack read_back = ReadBack::kNo;                // of every file that is written
   std::map<std::string, std::string> also_serves{};  // of the manifest
+  std::string asked = "{}";                          // the same
 };
 
 // Every file that will be written, and where.

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
+#include <utility>
 
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/plan_difference.hpp"
-#include "formats/decision/blob_revision.hpp"
+#include "formats/checkpoint/described_source.hpp"
+#include "formats/decision/decide.hpp"
 #include "formats/decision/given_path.hpp"
+#include "formats/decision/recipes.hpp"
+#include "formats/decision/request_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/oracle/checkpoint.hpp"
@@ -21,99 +24,129 @@
 namespace mxfp4 {
 namespace {
 
-// The facts that a manifest tells of the deployment it was made for.
-DeploymentFacts facts_of_blob(const Manifest& rank) {
-  DeploymentFacts facts;
-  facts.platform = rank.target.platform;
-  if (!rank.target.arch.empty()) facts.arch = rank.target.arch;
-  facts.env = rank.target.env;
-  if (!rank.target.activation.empty()) facts.activation = rank.target.activation;
-  for_each_fact_of<ParallelConfig>(
-      [&](const FactRow&, auto members) { facts.*members.given = rank.parallel.*members.known; });
-  return facts;
-}
-
-// The manifest that the blob would have if it were made for these facts, as far as they go.
-Manifest as_if_made_for(const FitQuestion& question, Manifest rank) {
-  const RuleSet& rules = question.rules != nullptr ? *question.rules : default_revision();
-  const Deployment there =
-      resolve_deployment(rules, merge_facts(question.facts, facts_of_blob(rank)), nullptr, nullptr);
-  rank.revision = question.rules != nullptr ? std::string(rules.name) : question.release;
-  rank.target.platform = there.platform;
-  rank.target.arch = there.arch;
-  rank.target.env = there.env;
-  if (question.facts.tp_size) rank.target.world_size = *question.facts.tp_size;
-  rank.parallel = there.parallel;
-  return rank;
-}
-
-// A blob's first rank, with what its config says: a manifest may hold megabytes of it, and it is read once.
-struct AskedBlob {
-  const Manifest& rank;
-  std::optional<ModelConfig> config;
+struct FitReason {
+  std::string text;
+  bool certain = true;  // false: nobody can say it beforehand
 };
 
-// The backend that the engine would choose, asked with a typical model of the blob's style; empty
-// if it would refuse or stop, or if the rules do not know a name.
-std::optional<Backend> choice(const RuleSet& rules, const DeploymentFacts& facts,
-                              const AskedBlob& asked) {
-  const std::optional<ModelConfig>& config = asked.config;
-  const Manifest& rank = asked.rank;
-  if (!config) return std::nullopt;
-  try {
-    const CallerRow* caller = find_caller(rules, *config);
-    const Deployment deployment = resolve_deployment(rules, facts, caller, &*config);
-    const ModelFacts model{.caller = caller, .family = rank.target.family};
-    const Decision decision = decide(rules, deployment, model);
-    const auto notes = load_notes(rules, deployment, model, decision);
-    if (std::ranges::any_of(notes, &LoadNote::stops)) return std::nullopt;
-    return decision.backend;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-// Whether the engine takes the blob's backend, by itself or when told to.
-bool takes_backend(const RuleSet& rules, DeploymentFacts facts, const AskedBlob& asked) {
-  const Backend made_for = asked.rank.target.backend;
-  if (choice(rules, facts, asked) == made_for) return true;
-  return std::ranges::any_of(rules.aliases, [&](const AliasRow& row) {
-    facts.moe_backend = row.name;
-    return choice(rules, facts, asked) == made_for;
+// The request that made the blob, as these rules read it.
+CheckpointRequest request_of(const Manifest& rank, const RuleSet& rules) {
+  auto object = nlohmann::json::parse(rank.asked);
+  object["revision"] = rules.name;
+  CheckpointRequest asked = in_context("asked", [&] {
+    try {
+      return parse_checkpoint_request(object.dump());
+    } catch (const Error& error) {
+      throw Error::input(error.what());
+    }
   });
+  ConversionRequest& request = asked.request;
+  request.rank.reset();
+  request.stop_at_loaded = rank.layout == kLoadedLayoutId;
+  // A loaded input is one rank's already.
+  if (rank.style == style_name(Style::kLoaded)) request.world_size = rank.target.world_size;
+  return asked;
 }
 
-// A backend that --backend or --moe-backend named is not the engine's own choice; but a machine on
-// which no name makes the engine take it does not read the blob.
-void check_told_backend(const FitQuestion& question, const AskedBlob& asked,
-                        std::vector<FitReason>& reasons) {
-  const Manifest& rank = asked.rank;
-  const DeploymentFacts own = facts_of_blob(rank);
-  if (!takes_backend(rules_of_blob(rank), own, asked)) return;  // nor on its own machine
-  if (takes_backend(*question.rules, merge_facts(question.facts, own), asked)) return;
-  reasons.push_back(
-      {fmt::format("the engine takes {} there under no name", backend_name(rank.target.backend))});
+// The blob's checkpoint as these rules see it.
+OpenedCheckpoint checkpoint_of(const Manifest& rank, const CheckpointRequest& asked,
+                               const RuleSet& rules) {
+  CheckpointOptions options = asked.checkpoint;
+  options.path = kManifestName;
+  OpenedCheckpoint checkpoint = open_checkpoint(open_described_source(rank), options, rules);
+  checkpoint.imagined = true;  // its weights cannot be read
+  return checkpoint;
 }
 
-// Whether the engine chooses another backend. A manifest does not tell every fact of its decision,
-// so the question is asked only if the same question about the blob's own deployment has the blob's
-// own answer.
-void check_engines_choice(const FitQuestion& question, const AskedBlob& asked,
-                          std::vector<FitReason>& reasons) {
-  const Manifest& rank = asked.rank;
-  const Backend made_for = rank.target.backend;
-  const bool named = question.facts.moe_backend.has_value();
-  if (rank.layout == kLoadedLayoutId) return;
-  const DeploymentFacts own = facts_of_blob(rank);
-  if (!named && (rank.decision.forced || choice(rules_of_blob(rank), own, asked) != made_for))
-    return check_told_backend(question, asked, reasons);
-  const std::optional<Backend> there =
-      choice(*question.rules, merge_facts(question.facts, own), asked);
-  if (there == made_for) return;
-  reasons.push_back({there ? fmt::format("the engine chooses {} there, this blob is for {}",
-                                         backend_name(*there), backend_name(made_for))
-                           : fmt::format("the engine chooses no backend there, this blob is for {}",
-                                         backend_name(made_for))});
+// The values of --moe-backend with which the engine is asked, the first one first. The engine's own
+// choice counts only if the blob was made for that; a backend that was named, or that another engine
+// calls otherwise, may be named again.
+std::vector<std::string> names_to_ask(const FitQuestion& question, const Manifest& rank,
+                                      const ConversionRequest& request) {
+  if (question.facts.moe_backend) return {*question.facts.moe_backend};
+  const std::string asked = request.deployment.moe_backend.value_or("auto");
+  const bool same_engine = rank.engine == question.rules->engine;
+  if (same_engine && !request.backend && asked == "auto") return {asked};
+  std::vector<std::string> names;
+  if (same_engine) names.push_back(asked);
+  names.emplace_back("auto");
+  for (const AliasRow& alias : question.rules->aliases) names.emplace_back(alias.name);
+  return names;
+}
+
+// What a fresh conversion for the deployment would be; without one, the reason.
+struct There {
+  std::optional<Conversion> conversion{};
+  std::string reason{};
+  bool takes_backend = true;
+};
+
+There decide_as(const ConversionRequest& request, const OpenedCheckpoint& checkpoint,
+                Backend made_for) {
+  There there;
+  try {
+    Conversion made = decide_conversion(request, &checkpoint);
+    const std::optional<Backend> backend = made.decision.backend;
+    if (backend != made_for && !request.stop_at_loaded) {
+      there.takes_backend = false;
+      there.reason =
+          fmt::format("the engine chooses {} there, this blob is for {}",
+                      backend ? backend_name(*backend) : "no backend", backend_name(made_for));
+    } else if (made.refusal) {
+      there.reason = made.refusal->message();
+    } else {
+      there.conversion = std::move(made);
+    }
+  } catch (const Error& error) {
+    there.reason = error.what();
+  }
+  return there;
+}
+
+There decide_there(const FitQuestion& question, const Manifest& rank, CheckpointRequest asked,
+                   const OpenedCheckpoint& checkpoint) {
+  ConversionRequest& request = asked.request;
+  const std::vector<std::string> names = names_to_ask(question, rank, request);
+  request.deployment = merge_facts(question.facts, request.deployment);
+  if (request.backend && !request.deployment.arch) {
+    // Nothing is known of the machine, so only the backend's own rules can be asked.
+    request.deployment.needs_arch = false;
+    return decide_as(request, checkpoint, rank.target.backend);
+  }
+  request.backend.reset();
+  There first;
+  for (const std::string& name : names) {
+    request.deployment.moe_backend = name;
+    There there = decide_as(request, checkpoint, rank.target.backend);
+    if (there.conversion) return there;
+    if (first.reason.empty()) first = std::move(there);
+  }
+  if (names.size() > 1) {
+    first.takes_backend = false;
+    first.reason =
+        fmt::format("the engine takes {} there under no name", backend_name(rank.target.backend));
+  }
+  return first;
+}
+
+// Compares the recipes of these ranks with those of the fresh conversion.
+void compare_recipes(const std::vector<Manifest>& ranks, const There& there,
+                     const OpenedCheckpoint& checkpoint, std::vector<FitReason>& reasons) {
+  const std::vector<Recipe> recipes = recipes_of(*there.conversion, checkpoint.model);
+  const size_t all = there.conversion->ranks.size();
+  for (const Manifest& rank : ranks) {
+    const auto index = static_cast<size_t>(rank.rank.rank);
+    if (index >= all || rank.layers.size() * all != recipes.size()) {
+      throw Error::input("its rank or layers do not fit its own parallel sizes");
+    }
+    for (size_t layer = 0; layer < rank.layers.size(); ++layer) {
+      const auto other = recipe_difference(recipe_of(rank, layer), recipes[layer * all + index]);
+      if (!other) continue;
+      reasons.push_back(
+          {fmt::format("{} {} there, this blob has {}", other->what, other->there, other->here)});
+      return;  // the other layers would repeat it
+    }
+  }
 }
 
 void check_world(const Manifest& made, const Manifest& asked, std::vector<FitReason>& reasons) {
@@ -147,20 +180,45 @@ std::string unknown_release(const std::string& name) {
                      newest_release(engine_of_revision(name)).name);
 }
 
-void append(std::vector<FitReason>& reasons, const std::vector<FitReason>& more) {
-  for (const FitReason& reason : more) {
-    const bool said = std::ranges::find(reasons, reason.text, &FitReason::text) != reasons.end();
-    if (!said) reasons.push_back(reason);
+// The manifest that the blob would have if it were made for these facts, as far as they go.
+Manifest as_if_made_for(const FitQuestion& question, Manifest rank) {
+  const RuleSet& rules = question.rules != nullptr ? *question.rules : default_revision();
+  const DeploymentFacts asked = request_of(rank, rules).request.deployment;
+  const Deployment there =
+      resolve_deployment(rules, merge_facts(question.facts, asked), nullptr, nullptr);
+  rank.revision = question.rules != nullptr ? std::string(rules.name) : question.release;
+  rank.target.platform = there.platform;
+  rank.target.arch = there.arch;
+  rank.target.env = there.env;
+  if (question.facts.tp_size) rank.target.world_size = *question.facts.tp_size;
+  rank.parallel = there.parallel;
+  return rank;
+}
+
+// Asks what a fresh conversion would be, and compares its recipes with the blob's.
+void check_recipes(const FitQuestion& question, const std::vector<Manifest>& ranks, Fits& answer,
+                   std::vector<FitReason>& reasons) {
+  const Manifest& first = ranks.front();
+  const CheckpointRequest asked = request_of(first, *question.rules);
+  try {
+    const OpenedCheckpoint checkpoint = checkpoint_of(first, asked, *question.rules);
+    const There there = decide_there(question, first, asked, checkpoint);
+    if (there.conversion) {
+      compare_recipes(ranks, there, checkpoint, reasons);
+    } else {
+      answer.takes_backend = there.takes_backend;
+      reasons.push_back({there.reason});
+    }
+  } catch (const Error& error) {
+    reasons.push_back({error.what()});
   }
 }
 
 }  // namespace
 
 Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks) {
-  std::vector<Manifest> asked;
-  asked.reserve(ranks.size());
-  for (const Manifest& rank : ranks) asked.push_back(as_if_made_for(question, rank));
-  Fits answer{.differs = differing_flags(ranks.front(), asked.front())};
+  const Manifest there = as_if_made_for(question, ranks.front());
+  Fits answer{.differs = differing_flags(ranks.front(), there)};
   if (question.rules == nullptr) {
     answer.fit = Fit::kNotKnown;
     const Engine engine = engine_of_revision(question.release);
@@ -171,17 +229,9 @@ Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks) {
     return answer;
   }
   std::vector<FitReason> reasons;
-  check_world(ranks.front(), asked.front(), reasons);
-  const AskedBlob blob{ranks.front(), typical_config(ranks.front())};  // every rank's config
-  if (reasons.empty()) check_engines_choice(question, blob, reasons);
-  if (reasons.empty()) {
-    for (const Manifest& rank : asked)
-      append(reasons, reasons_against(*question.rules, rank, asked, blob.config));
-  }
-  if (reasons.empty()) check_libraries(question, asked.front(), reasons);
-  // What is certain comes first: then "no" is the answer, whatever else is not known.
-  std::stable_partition(reasons.begin(), reasons.end(),
-                        [](const FitReason& r) { return r.certain; });
+  check_world(ranks.front(), there, reasons);
+  if (reasons.empty()) check_recipes(question, ranks, answer, reasons);
+  if (reasons.empty()) check_libraries(question, there, reasons);
   for (const FitReason& reason : reasons) answer.reasons.push_back(reason.text);
   if (!reasons.empty()) answer.fit = reasons.front().certain ? Fit::kNo : Fit::kNotKnown;
   return answer;

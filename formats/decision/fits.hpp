@@ -35,6 +35,7 @@ struct Fits {
   Fit fit = Fit::kYes;
   std::vector<std::string> differs{};  // facts that are not as the blob was made for, as flags
   std::vector<std::string> reasons{};  // why it does not fit, or why that is not known
+  bool takes_backend = true;           // false: the engine does not take the blob's backend there
   bool damaged = false;                // a layer file is missing, or of another size
 };
 

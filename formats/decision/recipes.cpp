@@ -2,6 +2,7 @@
 
 #include "formats/blob/layout_facts.hpp"
 #include "lib/layouts/knobs.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 
@@ -42,6 +43,11 @@ Recipe recipe_of(const Manifest& manifest, size_t index) {
   rank.padded = layer.loaded.dims;
   rank.hidden_fill = manifest.hidden_scale_fill;
   return recipe_of(model, source, rank, layout_of(manifest), layout_parameters(manifest.target));
+}
+
+const RuleSet& rules_of_blob(const Manifest& manifest) {
+  const Release* release = find_release(manifest.revision);
+  return release == nullptr ? default_revision() : rules_of(*release);
 }
 
 }  // namespace mxfp4

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <utility>
 
 #include "formats/config/deployment_json.hpp"
 #include "formats/config/quantization_override.hpp"
@@ -22,6 +24,12 @@ namespace {
 
 using nlohmann::json;
 using Keys = std::vector<std::string_view>;
+
+// Texts without a row among the deployment's facts.
+constexpr std::array<std::pair<const char*, std::optional<std::string> DeploymentFacts::*>, 3>
+    kTexts = {{{"activation_override", &DeploymentFacts::activation_override},
+               {"weight_override", &DeploymentFacts::weight_override},
+               {"cuda_compiler", &DeploymentFacts::cuda_compiler}}};
 
 // The member by its name; nullopt if absent.
 template <class Lookup>
@@ -125,6 +133,9 @@ DeploymentFacts deployment_asked(const JsonFields& object, const RuleSet& rules,
   facts_asked(object, facts, keys);
   facts.env = pairs(object, "env");
   facts.selector = name_asked(object, "selector", selector_from_name);
+  for (const auto& [key, fact] : kTexts) {
+    if (object.has(key)) facts.*fact = object.string(key);
+  }
   if (object.has("quantization_config")) {
     const auto config = parse_quantization_config(rules, object.at("quantization_config").dump());
     if (config) {
@@ -197,6 +208,7 @@ CheckpointRequest read_request(const JsonFields& object) {
                              "style",
                              "model_config",
                              "layers"});
+  for (const auto& text : kTexts) known.emplace_back(text.first);
   object.only(known);
   return out;
 }
@@ -211,6 +223,43 @@ CheckpointRequest parse_checkpoint_request(std::string_view text) {
     if (error.kind() != ErrorKind::kInput) throw;
     throw Error::usage(error.what());  // the text is the caller's own
   }
+}
+
+std::string request_text(const ConversionRequest& request, std::optional<Style> style) {
+  const DeploymentFacts& facts = request.deployment;
+  json out = json::object();
+  const auto set = [&](const char* key, const std::string& value) {
+    if (!value.empty()) out[key] = value;
+  };
+  for_each_fact([&](const FactRow& row, auto members) {
+    if (const auto& given = facts.*members.given) out[key_of(row.flag)] = *given;
+  });
+  for (const auto& [key, fact] : kTexts) set(key, (facts.*fact).value_or(""));
+  if (facts.platform) out["platform"] = platform_name(*facts.platform);
+  set("arch", facts.arch.value_or(""));
+  if (facts.selector) out["selector"] = selector_name(*facts.selector);
+  if (facts.libs) {
+    json& libs = out["libs"] = json::array();
+    for (const std::string& name : *facts.libs) {
+      const auto version = facts.lib_versions.find(name);
+      libs.push_back(version == facts.lib_versions.end() ? name : name + "==" + version->second);
+    }
+  }
+  if (!facts.absent_libs.empty()) out["no_lib"] = facts.absent_libs;
+  if (!facts.env.empty()) out["env"] = facts.env;
+  if (!request.knobs.empty()) out["knob"] = request.knobs;
+  if (request.backend) out["backend"] = backend_name(*request.backend);
+  if (request.family) out["family"] = family_name(*request.family);
+  if (style) out["style"] = style_name(*style);
+  if (request.placement == ExpertPlacement::kRoundRobin) out["expert_placement"] = "round_robin";
+  if (request.padded) {
+    out["pad"] =
+        fmt::format("{}x{}", request.padded->hidden_size, request.padded->intermediate_size);
+  } else if (!request.pad) {
+    out["pad"] = "none";
+  }
+  if (request.allow_known_defects) out["allow_known_defects"] = true;
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace mxfp4

@@ -2,6 +2,8 @@
 // members have the names of the command's flags, with underscores.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "formats/decision/conversion.hpp"
@@ -29,7 +31,15 @@ struct CheckpointRequest {
 //   style                                        string
 //   model_config                                 object, in place of the checkpoint's config.json
 //   layers                                       list of whole numbers
+//   activation_override, weight_override         string: what quantization_config says of experts
+//   cuda_compiler                                string
 // Throws Error::usage naming the member.
 [[nodiscard]] CheckpointRequest parse_checkpoint_request(std::string_view text);
+
+// The members of such an object that say what was asked for, the engine's release, the rank and the
+// layers aside. Reading them gives an equal request. Bytes that are not UTF-8 are replaced:
+// check_text names them.
+[[nodiscard]] std::string request_text(const ConversionRequest& request,
+                                       std::optional<Style> style);
 
 }  // namespace mxfp4

@@ -166,6 +166,7 @@ CheckpointLoader::CheckpointLoader(const std::filesystem::path& checkpoint,
   require_conversion(conversion);
   RepackOptions options;
   options.compression.zstd = false;
+  options.asked = request_text(request.request, request.checkpoint.style);
   RepackPlan planned = plan_repack(made_.input, conversion, options);
   made_.layout = conversion.layout;
   made_.plan = std::move(planned.plan);

@@ -24,7 +24,7 @@ grep -q "serves  *$new: yes" stdout || fail 'a MARLIN blob should serve'
 expect_exit 0 "$BIN" convert "$model" -o trtllm --arch sm100 --tp-size 2 --revision $old -q
 expect_exit 1 "$BIN" inspect trtllm --revision $new
 grep -q "serves  *$new: no" stdout || fail 'a TRTLLM blob of two ranks should not serve'
-grep -q 'padded to' stdout || fail 'the reason is missing'
+grep -q 'intermediate rows' stdout || fail 'the reason is missing'
 
 # A blob is read by its own layout, whatever revision is the default.
 expect_exit 0 "$BIN" convert "$model" -o newer --arch sm100 --tp-size 2 --revision $new -q

@@ -190,6 +190,7 @@ _MANIFEST = _object(
     ("decision", _object(
         ("backend", _or_null(_one_of(BACKENDS))), ("experts_class", _some_text, None),
         ("forced", _flag), ("trace", _trace), ("notes", _list_of(str)))),
+    ("asked", lambda fields, key: fields.get(key, dict) and None, None),
     ("target", _object(
         ("backend", _one_of(BACKENDS)), ("family", _FAMILY),
         ("platform", _one_of(frozenset({"cuda", "rocm", "xpu", "cpu", "other"}))), ("arch", _text),
