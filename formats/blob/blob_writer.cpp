@@ -1,9 +1,11 @@
 #include "formats/blob/blob_writer.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "formats/blob/gathered_write.hpp"
 #include "formats/blob/raw_frames.hpp"
@@ -185,16 +187,6 @@ std::string name_in_blob(const RankSlice& rank, const std::string& file) {
   return (rank_directory(rank) / file).lexically_normal().string();
 }
 
-FileSizes layer_files(const std::vector<Manifest>& manifests, const std::filesystem::path& blob) {
-  FileSizes files;
-  for (const Manifest& manifest : manifests) {
-    for (const ManifestLayer& layer : manifest.layers) {
-      files.emplace_back(blob / name_in_blob(manifest.rank, layer.file), layer.size);
-    }
-  }
-  return files;
-}
-
 std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& model,
                                         const Manifest& common) {
   std::vector<Manifest> manifests;
@@ -211,20 +203,27 @@ std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& mod
 
 void write_manifests(const Directory& blob, const std::vector<Manifest>& manifests,
                      ReadBack read_back) {
-  std::vector<std::filesystem::path> written;
+  // The manifests that this run made, and no other run.
+  std::vector<std::pair<std::filesystem::path, FileIdentity>> made;
   try {
     for (const Manifest& manifest : manifests) {
-      const Directory home = blob.folder(rank_directory(manifest.rank));
+      const std::filesystem::path rank = rank_directory(manifest.rank);
+      const Directory home = blob.folder(rank);
       write_summed(home, std::string(kIndexName), write_index(manifest), read_back);
-      if (!home.state(kManifestName))
-        written.push_back(rank_directory(manifest.rank) / kManifestName);
-      write_summed(home, std::string(kManifestName), write_manifest(manifest), read_back);
+      const bool is_new = !home.state(kManifestName);
+      write_summed(home, std::string(kManifestName), write_manifest(manifest), read_back,
+                   [&](const AtomicFile& file) {
+                     struct stat status {};
+                     if (!is_new || fstat(file.descriptor(), &status) != 0) return;
+                     made.emplace_back(rank / kManifestName, file_state(status).identity);
+                   });
     }
   } catch (...) {
     // The manifests of only some ranks would make the result look complete.
-    for (const std::filesystem::path& path : written) {
+    for (const auto& [path, identity] : made) {
       try {
-        blob.remove(path);
+        const std::optional<FileState> state = blob.state(path);
+        if (state && state->identity == identity) blob.remove(path);
       } catch (const Error&) {
         // What made the write fail is what the user has to know.
       }

@@ -100,10 +100,6 @@ void write_manifests(const Directory& blob, const std::vector<Manifest>& manifes
 // "rank-03-of-08/layer-00001.safetensors": a layer file's name relative to the blob.
 [[nodiscard]] std::string name_in_blob(const RankSlice& rank, const std::string& file);
 
-// The layer files of all ranks of the blob in the folder `blob`.
-[[nodiscard]] FileSizes layer_files(const std::vector<Manifest>& manifests,
-                                    const std::filesystem::path& blob);
-
 // The manifest's entry for a planned file; checksums and the file's size are still empty.
 [[nodiscard]] ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t file,
                                            bool zstd);

@@ -162,6 +162,7 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
 
   // Check that every layer of every rank is there and whole, then write the manifests. If an
   // earlier run had written them, the records stay until everything is as the manifests say.
+  directory.require_in_place();
   if (!all_written(place, shards.front())) {
     check_and_write(blob, shards, threads, hooks, read_back);
   } else if (Finalized result = look_at_result(output, /*indexed=*/false);
@@ -175,10 +176,11 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   // Clean up: `output` is complete, and a run that is stopped from here on loses nothing. The
   // records are removed last, since they tell the next run that files are left to remove.
   for (const fs::path& file : directory.files()) {
+    // Without locks a temporary may be another run's.
+    if (!directory.locked() && is_temporary(file.filename())) continue;
     if (is_journal_or_temporary(file)) directory.home().remove(file);
   }
   for (const fs::path& path : records) blob.remove(path.filename());
-  directory.require_in_place(layer_files(manifests, blob_place(".", included)));
   return {std::move(manifests), {}};
 }
 

@@ -5,8 +5,8 @@
 
 namespace mxfp4 {
 
-// Throws Error::input, with a hint, if `path` holds a conversion or an unpack that was cut off, or
-// shards that were not finalized, or one that another process of this machine is writing.
+// Throws Error::input, with a hint, if `path` holds a conversion or an unpack that has not
+// ended, or shards that were not finalized.
 void refuse_unfinished(const std::filesystem::path& path);
 
 }  // namespace mxfp4

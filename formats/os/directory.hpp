@@ -21,9 +21,6 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::filesystem::directory_entry> list_directory(
     const std::filesystem::path& directory, std::error_code& error);
 
-// Files and their bytes on disk.
-using FileSizes = std::vector<std::pair<std::filesystem::path, int64_t>>;
-
 // A directory that is open; copies share the descriptor. Names and relative paths start from it,
 // and no link is followed on the way. Errors are Error::output naming the path.
 class Directory {

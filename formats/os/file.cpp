@@ -119,6 +119,7 @@ void require_same(const FileStatus& then, const FileStatus& now) {
 void keep_private(std::span<const FileStatus> files) {
   mode_t mask = umask(0777);
   for (const FileStatus& file : files) {
+    mask |= ~file.mode & (S_IWGRP | S_IWOTH);
     if ((file.mode & S_IRGRP) == 0) mask |= S_IRWXG;
     if ((file.mode & S_IROTH) == 0) mask |= S_IRWXO;
   }

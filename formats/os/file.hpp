@@ -62,8 +62,8 @@ class InputFile {
   int descriptor_;
 };
 
-// What this process makes from now on is closed to the group and to others where one of these
-// files is.
+// What this process makes from now on may be neither read nor written by the group or by others
+// where one of these files may not.
 void keep_private(std::span<const FileStatus> files);
 
 // The error of the last system call, from errno: "<what>: <reason>".

@@ -264,7 +264,7 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
   all.insert(warnings.begin(), warnings.end());
   all.insert(earlier_.warnings.begin(), earlier_.warnings.end());
   finished_any_ = true;
-  const FileSizes written = layer_files(manifests, blob_place(".", request_.include_rest));
+  directory_.require_in_place();
   std::vector<std::string> said(all.begin(), all.end());
   said.reserve(said.size() + 2);
   if (request_.shard) {
@@ -280,10 +280,7 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
     }
     write_manifests(blob(), manifests, request_.read_back);
   }
-  if (directory_.replaces()) {
-    directory_.require_in_place(written);
-    journal_->ready();
-  }
+  if (directory_.replaces()) journal_->ready();
   if (std::string left = directory_.publish(); !left.empty()) said.push_back(std::move(left));
   // The result is there, whatever fails from here on.
   try {
@@ -294,7 +291,6 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
   } catch (const Error& error) {
     said.push_back(fmt::format("{}; the journal of this run remains", error.what()));
   }
-  directory_.require_in_place(written);
   return said;
 }
 

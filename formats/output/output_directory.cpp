@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -73,18 +72,6 @@ void refuse_broken_links(const fs::path& path) {
   }
 }
 
-// Tries a look twice: what failed once may pass.
-template <class Look>
-bool passes_once(const Look& look) {
-  for (int again = 0; again < 2; ++again) {
-    try {
-      if (look()) return true;
-    } catch (const std::bad_alloc&) {
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 void refuse_inside_blob(const fs::path& path) {
@@ -106,7 +93,7 @@ OutputDirectory::OutputDirectory(fs::path path, const std::vector<fs::path>& inp
     if (existed && !fs::is_directory(path_)) refuse(There::kNotDirectory, path_);
     is_new_ = !existed && !look_only_;
     if (existed || is_new_) lock(shared);
-    if (existed && !inputs.empty()) refuse_inputs_in(*directory_, inputs, look_only_);
+    if (existed && !inputs.empty()) refuse_inputs_in(path_, inputs);
   } catch (const fs::filesystem_error& error) {
     throw Error::output(error.code().message()).in_file(path_.string());
   }
@@ -133,7 +120,8 @@ void OutputDirectory::lock(bool shared) {
     // The process that held the lock before may have removed the directory that we opened and
     // locked.
     const std::optional<FileState> opened = directory_->state(".");
-    if (opened && identity_of(path_) == opened->identity) return;
+    locked_ = opened && identity_of(path_) == opened->identity;
+    if (locked_) return;
   }
   directory_.reset();
   refuse(There::kBusy, path_);
@@ -170,35 +158,19 @@ std::optional<BegunReplacement> OutputDirectory::begun_replacement() const {
   return directory_ ? Replacement::begun(*directory_) : std::nullopt;
 }
 
-void OutputDirectory::require_in_place(const FileSizes& files) const {
-  const Directory& there = published_ ? home() : *directory_;
-  const bool in_place = passes_once([&] {
-    const std::optional<FileState> opened = there.state(".");
-    return opened && identity_of(path_) == opened->identity;
-  });
-  if (!in_place) {
-    throw Error::output("another directory has got this name; the files are in the one that had it")
-        .in_file(path_.string());
-  }
-  for (const auto& [file, size] : files) {
-    const bool whole = passes_once([&, &name = file, bytes = size] {
-      const std::optional<FileState> state = home().state(name);
-      return state && state->size == bytes;
-    });
-    if (whole) continue;
-    throw Error::output("another file or folder has got this name, or one above it")
-        .in_file((path_ / file).lexically_normal().string());
-  }
+void OutputDirectory::require_in_place() const {
+  const std::optional<FileState> opened = directory_->state(".");
+  if (opened && identity_of(path_) == opened->identity) return;
+  throw Error::output("another directory has got this name; the files are in the one that had it")
+      .in_file(path_.string());
 }
 
 std::string OutputDirectory::publish() {
-  require_in_place();
   std::string note;
   if (replacement_) {
     replacement_->check_old();
     note = replacement_->exchange();
   }
-  published_ = true;
   keep();
   return note;
 }
@@ -220,7 +192,8 @@ std::optional<int64_t> OutputDirectory::free_bytes() const {
 }
 
 void OutputDirectory::require_writable() const {
-  const fs::path place = existing_above(path_);
+  const fs::path whole = existing_above(path_);
+  const fs::path place = replaces_ ? whole.parent_path() : whole;
   if (access((place / ".").c_str(), W_OK | X_OK) == 0) return;
   const int code = errno;
   throw Error::output(fmt::format("cannot write here: {}", std::strerror(code)))

@@ -24,8 +24,7 @@ class OutputDirectory {
   // Creates `path` and locks it; several processes may hold a `shared` lock. Finishes a replacement
   // that was cut off between two renames. Throws Error::output for a path that no run can use:
   // inside a blob, not a directory, locked by another process, with one of the `inputs` in it. With
-  // `look_only`, throws the same, except for an input that lies in `path` through another mount,
-  // and changes nothing, not even a time.
+  // `look_only`, throws the same, and changes nothing, not even a time.
   explicit OutputDirectory(std::filesystem::path path,
                            const std::vector<std::filesystem::path>& inputs = {},
                            bool shared = false, bool look_only = false);
@@ -53,12 +52,13 @@ class OutputDirectory {
     return replacement_ ? replacement_->place() : directory_.value();
   }
   [[nodiscard]] bool replaces() const { return replaces_; }
+  // False where the file system has no locks: other processes may be writing here.
+  [[nodiscard]] bool locked() const { return locked_; }
   // Bytes that are free in the file system; nullopt if it cannot say.
   [[nodiscard]] std::optional<int64_t> free_bytes() const;
-  // Throws Error::output if `path` leads to another directory by now: the result lies elsewhere.
-  // The same if home() lacks one of the files, by name and size, or has it only behind a link:
-  // somebody gave the name of a folder on the way to another one.
-  void require_in_place(const FileSizes& files = {}) const;
+  // Throws Error::output if `path` leads to another directory by now: the result would lie
+  // elsewhere. Call it before the first manifest is written.
+  void require_in_place() const;
   // Call it when everything in home() is complete and the journal says ready. After replace() it
   // puts the new result in place and removes the old one. Returns a line about what could not be
   // removed; empty if all could.
@@ -84,11 +84,11 @@ class OutputDirectory {
   std::optional<Directory> directory_;  // locked; none if `look_only` and there is none
   std::optional<Replacement> replacement_;
   bool look_only_ = false;
+  bool locked_ = false;
   bool replaces_ = false;  // or would, without `look_only`
   bool is_new_ = false;    // `path` did not exist
   bool keep_ = false;
-  bool published_ = false;  // home() is `path`
-  MadeDirectories made_;    // `path` and its parents; last, so that they go while the lock is held
+  MadeDirectories made_;  // `path` and its parents; last, so that they go while the lock is held
 };
 
 }  // namespace mxfp4

@@ -281,7 +281,7 @@ void look_through(const OwnFileRules& rules, const fs::path& folder, OwnFiles& f
       continue;
     }
     const auto state = state_of(entry.path());
-    if (!state || (top && is_folder && name.starts_with(kStagingPrefix))) continue;
+    if (!state) continue;
     const bool by_content =
         rules.evidence == Evidence::kContent || name.starts_with(kJournalPrefix);
     const bool ours = !special && !is_folder && rules.by_name(name, rest) &&

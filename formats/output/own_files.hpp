@@ -13,10 +13,6 @@
 
 namespace mxfp4 {
 
-// The beginning of the names of folders inside an OUT that cannot be renamed itself:
-// replacement.hpp.
-inline constexpr std::string_view kStagingPrefix = ".mxfp4_repack-";
-
 enum class Evidence : uint8_t {
   kName,     // for files that stay: a name that this program gives; of a journal also its form
   kContent,  // for removal: a layer's mark, the form of a record, or size and checksum in a record
@@ -34,7 +30,7 @@ struct OwnFiles {
 };
 
 // Looks through `directory`, its folders of ranks and its blob's folder. Other folders, and links,
-// are foreign and not entered; folders of a replacement are left out. Calls `between` every few MB
+// are foreign and not entered. Calls `between` every few MB
 // that are read; it may throw. Throws Error::output if a folder cannot be listed.
 [[nodiscard]] OwnFiles find_own_files(const std::filesystem::path& directory, Evidence evidence,
                                       const std::function<void()>& between = {});

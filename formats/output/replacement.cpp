@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -16,8 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "formats/blob/manifest.hpp"
-#include "formats/output/moved_files.hpp"
 #include "formats/output/states.hpp"
 #include "lib/core/error.hpp"
 
@@ -29,6 +28,8 @@ namespace fs = std::filesystem;
 using Places = ReplacementPlaces;
 
 constexpr size_t kMaxName = 255;
+// Two folders that are exchanged to see whether that works.
+constexpr std::array<const char*, 2> kProbes{".mxfp4_repack-1", ".mxfp4_repack-2"};
 
 // The absolute path to which `path` leads through its links, whether or not it exists.
 fs::path without_links(fs::path path) {
@@ -89,11 +90,8 @@ std::optional<Places> places_beside(const Directory& out) {
   const std::string name = whole.filename().string();
   if (name.empty() || name_beside(name, "new").size() > kMaxName) return std::nullopt;
   try {
-    Places places{Directory(whole.parent_path()),
-                  name,
-                  name_beside(name, "new"),
-                  name_beside(name, "old"),
-                  {}};
+    Places places{Directory(whole.parent_path()), name, name_beside(name, "new"),
+                  name_beside(name, "old")};
     if (places.holder.holds(name, out)) return places;
   } catch (const Error&) {
     // A parent that cannot be entered cannot be written to either.
@@ -101,55 +99,73 @@ std::optional<Places> places_beside(const Directory& out) {
   return std::nullopt;
 }
 
-Places places_inside(const Directory& out) {
-  const auto named = [](std::string_view what) {
-    return fmt::format("{}{}", kStagingPrefix, what);
-  };
-  return {out, {}, named("new"), named("old"), named("in")};
+[[noreturn]] void refuse_exchange(const Directory& out, const std::string& why) {
+  throw Error::output(fmt::format("cannot be replaced: {}", why))
+      .in_file(out.path().string())
+      .hint("choose another directory, or remove the old result first");
 }
 
-std::vector<Places> all_places(const Directory& out) {
-  std::vector<Places> all;
-  if (auto outer = places_beside(out)) all.push_back(std::move(*outer));
-  all.push_back(places_inside(out));
-  return all;
-}
-
-// Whether OUT can change names with a directory beside it. The kernel is asked, before any work: a
-// directory cannot take the name of one that is not empty, and an answer other than that tells why
-// it could not take any name (a mount point, a directory of an image's lower layer, the owner of a
-// sticky parent). Then two new folders change names. The current directory keeps its name.
-bool can_be_exchanged(const Directory& out, const Places& places, const Directory& fresh) {
-  const std::optional<FileState> here = out.state(".");
-  const auto current = identity_of(".");
-  if (!here || !current || *current == here->identity) return false;
-  const std::string one = fmt::format("{}1", kStagingPrefix);
-  const std::string two = fmt::format("{}2", kStagingPrefix);
+// Throws unless OUT can change names with a directory beside it. The kernel is asked, before any
+// work: a directory cannot take the name of one that is not empty, and an answer other than that
+// tells why it could not take any name (a mount point, a directory of an image's lower layer, the
+// owner of a sticky parent). Then two new folders change names.
+void require_exchange(const Directory& out, const Places& places, const Directory& fresh) {
+  const auto& [one, two] = kProbes;
   const int in = places.holder.descriptor();
   bool can = fresh.create(one, 0700) && fresh.create(two, 0700);
+  int code = errno;
   if (can && renameat(in, places.out.c_str(), in, places.fresh.c_str()) == 0) {
     // Somebody put an empty directory there.
     (void)renameat(in, places.fresh.c_str(), in, places.out.c_str());
     can = false;
+    code = EBUSY;
+  } else if (can) {
+    code = errno;
+    can = code == ENOTEMPTY || code == EEXIST;
   }
-  can = can && (errno == ENOTEMPTY || errno == EEXIST);
   try {
-    can = can && fresh.exchange(one, two);
+    if (can && !fresh.exchange(one, two)) {
+      can = false;
+      code = ENOTSUP;
+    }
   } catch (const Error&) {
     can = false;
+    code = EIO;
   }
-  return fresh.remove_folder(one) && fresh.remove_folder(two) && can;
+  can = fresh.remove_folder(one) && fresh.remove_folder(two) && can;
+  if (!can) refuse_exchange(out, fmt::format("two names cannot be exchanged: {}", strerror(code)));
 }
 
-// The new directory beside OUT; nullopt if there cannot be one that takes OUT's name.
-std::optional<Directory> make_beside(const Directory& out, const Places& places) {
-  if (!places.holder.create(places.fresh, 0700)) return std::nullopt;
-  std::optional<Directory> fresh = places.holder.find(places.fresh);
-  if (fresh && become_alike(*fresh, out) && can_be_exchanged(out, places, *fresh)) return fresh;
-  if (fresh) fresh->remove_empty_folders();
-  for (int again = 0; again < 2 && !places.holder.remove_folder(places.fresh); ++again) {
+// The new directory beside OUT, which can take OUT's name.
+Directory make_beside(const Directory& out, const Places& places) {
+  const auto current = identity_of(".");
+  const std::optional<FileState> here = out.state(".");
+  if (!here || !current || *current == here->identity) {
+    refuse_exchange(out, "the current directory keeps its name");
   }
-  return std::nullopt;
+  if (!places.holder.create(places.fresh, 0700)) {
+    throw Error::output(fmt::format("cannot create: {}", std::strerror(errno)))
+        .in_file((places.holder.path() / places.fresh).string());
+  }
+  std::optional<Directory> fresh = places.holder.find(places.fresh);
+  try {
+    if (!fresh || !become_alike(*fresh, out)) {
+      refuse_exchange(out, "no new directory beside it can have its owner and mode");
+    }
+    require_exchange(out, places, *fresh);
+    return *fresh;
+  } catch (const Error&) {
+    if (fresh) fresh->remove_empty_folders();
+    for (int again = 0; again < 2 && !places.holder.remove_folder(places.fresh); ++again) {
+    }
+    throw;
+  }
+}
+
+Places require_beside(const Directory& out) {
+  std::optional<Places> places = places_beside(out);
+  if (!places) refuse_exchange(out, "it has no name in a directory above it");
+  return *std::move(places);
 }
 
 void remove_leftover(const Directory& out, const Directory& holder, const std::string& name) {
@@ -162,6 +178,7 @@ void remove_leftover(const Directory& out, const Directory& holder, const std::s
         .in_file(path.string());
   }
   require_lock(*folder, path);
+  for (const char* probe : kProbes) (void)folder->remove_folder(probe);  // of a killed run
   const OwnFiles own = require_own_files(path, Evidence::kContent);
   remove_own_files(*folder, own);
   folder->remove_empty_folders();
@@ -180,22 +197,6 @@ void recover_beside(const Directory& out, const Places& places) {
       journal_in(out).ready || (journal_in(*fresh).bytes == 0 &&
                                 !find_own_files(fresh->path(), Evidence::kName).files.empty());
   if (exchanged) places.holder.rename(places.fresh, places.holder, places.old);
-}
-
-void recover_inside(const Places& places) {
-  const Directory& out = places.holder;
-  const auto arriving = out.find(places.arriving);
-  const auto fresh = out.find(places.fresh);
-  if (!arriving && !(fresh && out.find(places.old))) return;
-  const Directory& moving = arriving ? *arriving : *fresh;
-  if (!is_of_this_user(moving, out) || !try_lock(out) || !try_lock(moving)) return;
-  if (!arriving && !journal_in(*fresh).ready) return;
-  (void)move_in(places, moving, arriving ? out.folder(places.old) : move_out(places));
-}
-
-[[noreturn]] void refuse_name(const Directory& out) {
-  throw Error::output("cannot be replaced: another directory has got its name")
-      .in_file(out.path().string());
 }
 
 // Runs what is left to do behind the point of no return; says what failed.
@@ -221,24 +222,10 @@ std::vector<fs::path> Replacement::folders(const fs::path& path) {
 }
 
 Replacement::Replacement(const Directory& out, OwnFiles old)
-    : out_(out), places_(places_inside(out)), old_(std::move(old)) {
-  for (const Places& places : all_places(out)) {
-    remove_leftover(out, places.holder, places.old);
-    remove_leftover(out, places.holder, places.fresh);
-  }
-  if (const auto outer = places_beside(out)) {
-    place_ = make_beside(out, *outer);
-    if (place_) places_ = *outer;
-  }
-  if (!place_) {
-    const bool made = places_.holder.create(places_.fresh, 0777);
-    const int code = errno;
-    if (made) place_ = places_.holder.find(places_.fresh);
-    if (!place_) {
-      throw Error::output(fmt::format("cannot create: {}", std::strerror(made ? errno : code)))
-          .in_file((places_.holder.path() / places_.fresh).string());
-    }
-  }
+    : out_(out), places_(require_beside(out)), old_(std::move(old)) {
+  remove_leftover(out, places_.holder, places_.old);
+  remove_leftover(out, places_.holder, places_.fresh);
+  place_ = make_beside(out, places_);
   lock();
 }
 
@@ -257,13 +244,13 @@ Replacement::~Replacement() {
 }
 
 std::optional<BegunReplacement> Replacement::begun(const Directory& out) {
-  for (Places& places : all_places(out)) {
-    const auto fresh = places.holder.find(places.fresh);
-    if (!fresh || !is_of_this_user(*fresh, out)) continue;
-    BegunRun run = find_run(fresh->path(), {});
-    if (run.journal.bytes > 0) return BegunReplacement{std::move(places), *fresh, std::move(run)};
-  }
-  return std::nullopt;
+  std::optional<Places> places = places_beside(out);
+  if (!places) return std::nullopt;
+  const auto fresh = places->holder.find(places->fresh);
+  if (!fresh || !is_of_this_user(*fresh, out)) return std::nullopt;
+  BegunRun run = find_run(fresh->path(), {});
+  if (run.journal.bytes == 0) return std::nullopt;
+  return BegunReplacement{*std::move(places), *fresh, std::move(run)};
 }
 
 // Locks the new directory; after the exchange, that lock is OUT's.
@@ -287,76 +274,32 @@ void Replacement::check_old() const {
 }
 
 std::string Replacement::exchange() {
-  return places_.out.empty() ? exchange_inside() : exchange_beside();
-}
-
-std::string Replacement::exchange_beside() {
   const Directory& holder = places_.holder;
-  if (!holder.holds(places_.out, out_) || !holder.holds(places_.fresh, *place_)) refuse_name(out_);
-  std::string name = places_.fresh;
+  if (!holder.holds(places_.out, out_) || !holder.holds(places_.fresh, *place_)) {
+    throw Error::output("cannot be replaced: another directory has got its name")
+        .in_file(out_.path().string());
+  }
   Directory place = place_->named(out_.path());
   if (!holder.exchange(places_.fresh, places_.out)) {
     throw Error::output("cannot be replaced: the file system refuses to exchange two names now")
         .in_file(out_.path().string());
   }
-  // Somebody may have given OUT's name to a directory of theirs since the look: it gets it back. A
-  // look that failed once may pass.
-  if (!holder.holds(places_.fresh, out_) && !holder.holds(places_.fresh, out_)) {
-    bool back = false;
-    (void)noted([&] { back = holder.exchange(places_.fresh, places_.out); });
-    if (back) refuse_name(out_);
-  }
   // The new result is OUT: what fails from here on is only said. The old one gets a name of its
   // own, which says what it is if this process is killed.
   exchanged_ = true;
   place_ = std::move(place);
-  const std::string note = noted([&] {
+  std::string name = places_.fresh;
+  std::string note = noted([&] {
     holder.sync();
     holder.rename(places_.fresh, holder, places_.old);
     name = places_.old;
   });
-  std::string left;
-  const std::string failed = noted([&] { left = remove_old(out_, holder.path() / name, name); });
-  return !failed.empty() ? failed : left.empty() ? note : left;
-}
-
-std::string Replacement::exchange_inside() {
-  Directory out = out_;
-  const Directory old = move_out(places_);
-  exchanged_ = true;
-  const Directory arriving = std::exchange(place_, std::move(out)).value();
-  std::string note = move_in(places_, arriving, old);
-  std::string left;
-  const std::string failed = noted([&] { left = remove_old(old, old.path(), places_.old); });
-  return !failed.empty() ? failed : left.empty() ? note : left;
-}
-
-// The old result's files are removed; what this program did not write moves back to OUT. `path`
-// leads to `from`, which has this name in the holder.
-std::string Replacement::remove_old(const Directory& from, const fs::path& path,
-                                    const std::string& name) const {
-  std::string note = noted([&] { remove_own_files(from, old_); });
-  std::string kept;  // a line
-  const std::string back = noted([&] {
-    const OwnFiles remaining = find_own_files(path, Evidence::kName);
-    for (const fs::path& file : remaining.foreign) {
-      // Without its record, a file of ours may look foreign.
-      if (std::ranges::find(old_.files, file, &OwnFile::path) != old_.files.end()) continue;
-      const auto folder = from.find(file.parent_path());
-      const Directory to = place_->folder(file.parent_path());
-      const std::string file_name = file.filename().string();
-      if (!folder || to.state(file_name)) continue;
-      folder->rename(file_name, to, file_name);
-      kept = fmt::format("{}: appeared while the old result was replaced, and is kept",
-                         (to.path() / file_name).string());
-    }
-    for (const fs::path& folder : remaining.folders) (void)from.remove_folder(folder);
-  });
-  if (places_.holder.remove_folder(name)) return kept;
-  if (note.empty()) note = back;
-  return note.empty() ? fmt::format("{}: the old result, or a part of it, remains: {}",
-                                    path.string(), std::strerror(errno))
-                      : note;
+  std::string failed = noted([&] { remove_own_files(out_, old_); });
+  if (holder.remove_folder(name)) return "";
+  if (!failed.empty()) return failed;
+  if (!note.empty()) return note;
+  return fmt::format("{}: the old result, or a part of it, remains: {}",
+                     (holder.path() / name).string(), std::strerror(errno));
 }
 
 void Replacement::recover(const fs::path& path) {
@@ -364,8 +307,7 @@ void Replacement::recover(const fs::path& path) {
   if (!fs::is_directory(path, ignored)) return;
   try {
     const Directory out(path);
-    if (const auto outer = places_beside(out)) recover_beside(out, *outer);
-    recover_inside(places_inside(out));
+    if (const auto places = places_beside(out)) recover_beside(out, *places);
   } catch (const Error& error) {
     if (error.file() != path.string()) throw;  // what cannot be opened is refused when it is locked
   }

@@ -1,23 +1,14 @@
 // Puts a new result in the place of an old one, so that at every moment the old or the new one is
-// whole, even if the process is killed. The new result is built in a directory of its own on the
-// same file system, and takes the old one's name when it is complete.
+// whole, even if the process is killed. The new result is built in .OUT.mxfp4_repack-new in OUT's
+// parent. When it is complete the two names are exchanged in one step, and the old result is
+// .OUT.mxfp4_repack-old until it is removed. An OUT whose name cannot be exchanged (a mount point,
+// the current directory, a file system that has no such step) is refused before any work.
 //
-//   beside   The new directory is .OUT.mxfp4_repack-new in OUT's parent. At the end the two names
-//            are exchanged in one step, and the old result is .OUT.mxfp4_repack-old until it is
-//            removed.
-//   inside   If the two names cannot be exchanged (a mount point, the current directory, a directory of
-//            an image's lower layer, a file system that has no such step, a parent that may not be
-//            written), the new directory is OUT/.mxfp4_repack-new. At the end the old files move to
-//            OUT/.mxfp4_repack-old, the new ones to OUT. If the run is killed in between, the next run
-//            that writes OUT finishes the move.
+// Until the exchange a fault leaves the old result; from then on the new one, and the fault is a
+// warning. What this program did not write is never removed.
 //
-// Until the exchange, or the last old file's move, a fault leaves the old result; from then on the
-// new one, and the fault is a warning. The old files are removed last. What this program did not
-// write is never removed, but moved back to OUT.
-//
-// OUT, its parent and the new directory are held open from the beginning to the end: who can rename
-// them, or put links in their place, stops the replacement, but nothing is written or
-// removed elsewhere.
+// OUT, its parent and the new directory are held open from the beginning to the end: nothing is
+// written or removed elsewhere if one of them gets another name.
 #pragma once
 
 #include <filesystem>
@@ -26,11 +17,18 @@
 #include <vector>
 
 #include "formats/os/directory.hpp"
-#include "formats/output/moved_files.hpp"
 #include "formats/output/own_files.hpp"
 #include "formats/output/records.hpp"
 
 namespace mxfp4 {
+
+// The names that a replacement uses in OUT's parent.
+struct ReplacementPlaces {
+  Directory holder;   // the parent
+  std::string out;    // OUT
+  std::string fresh;  // the new result, until it is complete
+  std::string old;    // the old result, from then on
+};
 
 // A replacement that was cut off before its new result was complete.
 struct BegunReplacement {
@@ -60,20 +58,16 @@ class Replacement {
   // Returns a line about what remains of the old result; empty if nothing does.
   [[nodiscard]] std::string exchange();
 
-  // The replacement that a killed run left beside or in `out`.
+  // The replacement that a killed run left beside `out`.
   [[nodiscard]] static std::optional<BegunReplacement> begun(const Directory& out);
   // The folders beside `out` that a replacement uses.
   [[nodiscard]] static std::vector<std::filesystem::path> folders(const std::filesystem::path& out);
-  // Finishes a replacement whose process was killed between two renames. Call it before OUT is
-  // locked and looked at.
+  // Gives an old result its name if the process was killed right after the exchange. Call it before
+  // OUT is locked and looked at.
   static void recover(const std::filesystem::path& out);
 
  private:
   void lock() const;
-  std::string exchange_beside();
-  std::string exchange_inside();
-  std::string remove_old(const Directory& from, const std::filesystem::path& path,
-                         const std::string& name) const;
 
   Directory out_;
   ReplacementPlaces places_;

@@ -56,10 +56,7 @@ void UnpackOutput::discard() const noexcept {
 }
 
 std::string UnpackOutput::commit() {
-  FileSizes written;
-  written.reserve(written_.size());
-  for (const auto& [name, state] : written_) written.emplace_back(name, state.size);
-  directory_.require_in_place(written);
+  directory_.require_in_place();
   journal_->ready();
   std::string note = directory_.publish();
   committed_ = true;
@@ -71,7 +68,6 @@ std::string UnpackOutput::commit() {
   } catch (const std::bad_alloc&) {
     if (note.empty()) note = "out of memory: the journal of this run remains";
   }
-  directory_.require_in_place(written);
   return note;
 }
 

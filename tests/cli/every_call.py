@@ -41,9 +41,9 @@ ERRORS = {
 }
 
 Case = collections.namedtuple("Case", "scenario call position error")
-# What a command does: how OUT is prepared, what is run, what mends it, what it ends with, what a failure (exit 3 or
-# 5) leaves, and where it is run.
-Scenario = collections.namedtuple("Scenario", "begin command mend want left place", defaults=["work"])
+# What a command does: how OUT is prepared, what is run, what mends it, what it ends with, and what a failure (exit 3
+# or 5) leaves.
+Scenario = collections.namedtuple("Scenario", "begin command mend want left")
 
 
 def quietly(*command, cwd=".", code=0, **variables):
@@ -89,8 +89,6 @@ SCENARIOS = {
     "read_back": Scenario(None, *plain(["--read-back"]), "whole", "unfinished"),
     "resume": Scenario("cut", *plain(["--resume"], "-q"), "whole", "unfinished"),
     "force": Scenario("old", *plain(["--force"], "-q"), "whole", "old"),
-    "force_here": Scenario("old", [word if word != "out" else "." for word in [*CONVERT, "--force"]],
-                           [*CONVERT, "--force", "-q"], "whole", "old", "work/out"),
     "force_rest": Scenario("rest", *plain(["--force"], "-q"), "whole", "old"),
     "unpack": Scenario(None, UNPACK, [*UNPACK, "--force"], "loaded", "nothing"),
     "unpack_force": Scenario("loaded2", [*UNPACK, "--force"], [*UNPACK, "--force"], "loaded", "old"),
@@ -129,10 +127,10 @@ def start(name):
     return scenario
 
 
-def run(command, place="work", **variables):
+def run(command, **variables):
     # Only paths below this directory, so that the system's own files are spared; and the model.
     options = os.environ.get("ASAN_OPTIONS", "")
-    return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=120, env={
+    return subprocess.run(command, cwd="work", capture_output=True, text=True, timeout=120, env={
         **os.environ, "LD_PRELOAD": FAULTS, "ASAN_OPTIONS": f"{options}:verify_asan_link_order=0", **variables})
 
 
@@ -142,7 +140,7 @@ def allocations(scenario):
         return 0
     number = os.path.abspath("number")
     shutil.copytree("work", "kept", symlinks=True)
-    run(scenario.command, scenario.place, LD_PRELOAD=MEMORY_FAULTS, FAULT_ALLOCATIONS=number)
+    run(scenario.command, LD_PRELOAD=MEMORY_FAULTS, FAULT_ALLOCATIONS=number)
     shutil.rmtree("work")
     os.rename("kept", "work")
     with open(number) as file:
@@ -154,11 +152,11 @@ def fail(case):
     scenario = SCENARIOS[case.scenario]
     if case.call == "allocate":
         faults = {"LD_PRELOAD": MEMORY_FAULTS, "FAULT_ALLOCATION": str(case.position)}
-        return run(scenario.command, scenario.place, **faults), "an allocation"
+        return run(scenario.command, **faults), "an allocation"
     hit = os.path.abspath("hit")
     if os.path.exists(hit):
         os.remove(hit)
-    done = run(scenario.command, scenario.place, FAULT_AT=f"{case.call}:{case.position}:{case.error}",
+    done = run(scenario.command, FAULT_AT=f"{case.call}:{case.position}:{case.error}",
                FAULT_PATH=os.getcwd(), FAULT_HIT=hit)
     if not os.path.exists(hit):
         return done, None
@@ -171,7 +169,7 @@ def calls_of(name):
     log = os.path.abspath("calls")
     if os.path.exists(log):
         os.remove(log)
-    done = run(SCENARIOS[name].command, SCENARIOS[name].place, FAULT_CALLS=log, FAULT_PATH=os.getcwd())
+    done = run(SCENARIOS[name].command, FAULT_CALLS=log, FAULT_PATH=os.getcwd())
     assert done.returncode == 0, (name, done.stderr)
     with open(log, errors="replace") as file:
         return collections.Counter(line.split(" ", 1)[0] for line in file)

@@ -207,30 +207,33 @@ echo other >hub/models--c--d/blobs/tokens
 ln -sf ../../../models--c--d/blobs/tokens hub/models--a--b/snapshots/main/tokenizer.json
 expect_exit 3 "$BIN" convert hub/models--a--b/snapshots/main -o no --arch sm90 --include-rest
 
-# Two mounts of one volume; OUT a mount point. Only root may mount.
-if [ "$(id -u)" != 0 ] || ! unshare --mount true 2>/dev/null; then echo 'no mounts: not root'; return 0; fi
-mkdir volume second point small
-cp -r unpacked volume/input
-cp -r old volume/result
-export -f fail expect_exit expect_one_error clean keep output_of preloaded can_preload
-model=$model unshare --mount bash -eu <<'MOUNTS'
-mount --bind volume second
-expect_exit 5 "$BIN" convert volume/input -o second/input --arch sm90 --force
-expect_one_error 'second/input: holds the input volume/input/layer-0000[01].safetensors$'
-expect_exit 5 "$BIN" unpack volume/result -o second/result --force
-expect_one_error 'second/result: holds the input volume/result$'
-# FUSE and NFS give the second one another device number.
+# The current directory keeps its name; so does a mount point. Only root may mount.
+cp -r old here
+expect_exit 5 env -C here "$BIN" convert "$model" -o . --arch sm90 --force
+expect_one_error '[.]: cannot be replaced: the current directory keeps its name$'
+diff -r old here
+clean 'the current directory'
+# A file system that cannot exchange two names.
 if can_preload; then
-  expect_exit 5 preloaded FAULT_DEVICE="$PWD/second" "$BIN" unpack volume/result -o "$PWD/second/result" --force
-  expect_one_error 'second/result: holds the input volume/result$'
+  expect_exit 5 preloaded FAULT_NO_EXCHANGE=1 "$BIN" convert "$model" -o here --arch sm90 --force
+  expect_one_error 'here: cannot be replaced: two names cannot be exchanged: Operation not supported$'
+  diff -r old here
+  clean 'no exchange'
 fi
-diff -r old volume/result
-diff -r unpacked volume/input
+if [ "$(id -u)" != 0 ] || ! unshare --mount true 2>/dev/null; then echo 'no mounts: not root'; return 0; fi
+mkdir point small
+export -f fail expect_exit expect_one_error clean keep output_of
+model=$model unshare --mount bash -eu <<'MOUNTS'
 cp -r old/. point
 mount --bind point point
-expect_exit 0 "$BIN" convert "$model" -o point --arch sm90 --force
-diff -r new point
+expect_exit 5 "$BIN" convert "$model" -o point --arch sm90 --force
+expect_one_error 'point: cannot be replaced: two names cannot be exchanged: Device or resource busy$'
+grep -qx 'hint: choose another directory, or remove the old result first' stderr || fail 'no way on'
+diff -r old point
 clean 'a mount point'
+rm -r point/*
+expect_exit 0 "$BIN" convert "$model" -o point --arch sm90
+diff -r new point
 # The old and the new result do not fit together: refused before anything is touched.
 mount -t tmpfs -o size=$(($(du -sk old | cut -f1) + 40))k none small
 cp -r old small/out

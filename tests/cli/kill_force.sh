@@ -18,36 +18,26 @@ printf 'mine\n' >beside
 
 need_preloading
 
-# Whether DIRECTORY is whole: bytes of $1 or $2, except for a journal and for the empty temporary with
-# which a run checks whether OUT holds its input.
+# Whether DIRECTORY is whole: bytes of $1 or $2, except for a journal.
 is_one_of() {
-  diff -rq -x .mxfp4_repack.progress -x '.mxfp4_repack-*' -x '.mxfp4_repack.json.tmp-*' "$1" "$3" >/dev/null ||
-    diff -rq -x .mxfp4_repack.progress -x '.mxfp4_repack-*' -x '.mxfp4_repack.json.tmp-*' "$2" "$3" >/dev/null
+  diff -rq -x .mxfp4_repack.progress "$1" "$3" >/dev/null ||
+    diff -rq -x .mxfp4_repack.progress "$2" "$3" >/dev/null
 }
 # Kills at every call; at every fourth if a process takes long to begin.
 every=1
 if slow; then every=4; fi
-# kills MODE OLD NEW COMMAND...: MODE is exchange, rename (a file system without exchange: as inside) or
-# inside (OUT cannot be renamed: it is the current directory).
+# kills OLD NEW COMMAND...
 kills() {
-  local mode=$1 old=$2 new=$3 at got out=out
-  shift 3
-  local -a fault=()
-  [ "$mode" = rename ] && fault=(FAULT_NO_EXCHANGE=1)
+  local old=$1 new=$2 at got
+  shift 2
   for ((at = 1; at < 1000; at += ${KILL_STEP:-$every})); do
     rm -rf out .out.*
     cp -r "$old" out
-    [ "$mode" = inside ] && out=. && cd out
     got=0
-    preloaded "${fault[@]}" FAULT_KILL_AT=$at "$@" -o $out --force >/dev/null 2>../stderr || got=$?
-    if [ "$mode" = inside ]; then cd ..; fi
+    preloaded FAULT_KILL_AT=$at "$@" -o out --force >/dev/null 2>../stderr || got=$?
     [ "$got" = 0 ] && break
     [ "$got" = 137 ] || fail "exit $got at call $at"
-    case $mode in
-      exchange) is_one_of "$old" "$new" out || fail "neither whole at call $at" ;;
-      rename | inside) # the old one in its place, or all of both
-        is_one_of "$old" "$new" out || [ -e out/.mxfp4_repack-old ] || fail "nothing whole at call $at" ;;
-    esac
+    is_one_of "$old" "$new" out || fail "neither whole at call $at"
     [ "$(cat beside)" = mine ] || fail 'a neighbour was touched'
     # Again, undisturbed.
     expect_exit 0 "$@" -o out --force
@@ -56,15 +46,12 @@ kills() {
   done
   [ "$at" -gt 20 ] || fail "only $at calls were counted"
   diff -r "$new" out
-  echo "$mode: killed at $((at - 1)) calls of $2"
+  echo "killed at $((at - 1)) calls of $1"
 }
-for mode in exchange rename inside; do
-  kills $mode $root/blob1 $root/blob3 "$BIN" convert "$model" --arch sm90
-  kills $mode $root/loaded1 $root/loaded3 "$BIN" unpack $root/blob3
-done
+kills $root/blob1 $root/blob3 "$BIN" convert "$model" --arch sm90
+kills $root/loaded1 $root/loaded3 "$BIN" unpack $root/blob3
 KILL_STEP=$((3 * every))
-kills exchange $root/blob2 $root/blob4 "$BIN" convert "$model" --arch sm90 --include-rest --tp-size 2
-kills inside $root/blob2 $root/blob4 "$BIN" convert "$model" --arch sm90 --include-rest --tp-size 2
+kills $root/blob2 $root/blob4 "$BIN" convert "$model" --arch sm90 --include-rest --tp-size 2
 
 # random_kills OLD NEW COMMAND...
 random_kills() {

@@ -41,7 +41,6 @@ constexpr std::array<std::string_view, 15> kNames = {
     ".mxfp4_repack.shard-000-of-002.progress",
     ".layer-00000.safetensors.tmp-AbCd12",
     ".mxfp4_repack.json.tmp-AbCd12",
-    ".mxfp4_repack-new",
     "config.json",
     "tokenizer.json",
     ".config.json.tmp-AbCd12",
@@ -148,11 +147,10 @@ void check(const fs::path& out, const OwnFiles& own,
   // Nothing is overlooked at the top.
   for (const fs::directory_entry& entry : fs::directory_iterator(out)) {
     const fs::path name = entry.path().filename();
-    const bool staged = entry.is_directory() && name.string().starts_with(mxfp4::kStagingPrefix);
     const bool known = mine.contains(name) ||
                        std::ranges::find(own.foreign, name) != own.foreign.end() ||
                        std::ranges::find(own.folders, name) != own.folders.end();
-    if (!known && !staged) std::abort();
+    if (!known) std::abort();
   }
 }
 
