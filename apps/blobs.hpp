@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,5 +18,10 @@ namespace mxfp4 {
 // Warns if ranks of the blob at `path` are missing. `manifests`: of the ranks that are there.
 void warn_of_missing_ranks(const std::filesystem::path& path,
                            const std::vector<Manifest>& manifests, const Console& console);
+
+// How the checkpoint at `path` differs from the one that the blob in its folder was made from, in
+// words. Empty if it does not, and for a `path` that is a blob, or around whose blob lie no experts.
+[[nodiscard]] std::optional<std::string> other_checkpoint(const std::filesystem::path& path,
+                                                          const Manifest& manifest);
 
 }  // namespace mxfp4

@@ -75,7 +75,11 @@ int run_fits(const FitsOptions& options, const Console& console) {
   // Ask: the facts of the serving machine, as far as flags and the --target file tell them.
   const FitQuestion question = fit_question(options.deployment, blob.manifests.front());
   if (by_default) report_assumed_rules(options.deployment, *question.rules, console);
-  const Fits answer = fits(question, blob);
+  Fits answer = fits(question, blob);
+  if (const auto other = other_checkpoint(options.blob, blob.manifests.front())) {
+    answer.fit = Fit::kNo;
+    answer.reasons.insert(answer.reasons.begin(), *other);
+  }
   const std::vector<std::string> next =
       next_step(options, question, blob.manifests.front(), answer);
 

@@ -108,6 +108,11 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   const BlobRanks ranks = open_blob_ranks(options.blob);
   const std::vector<fs::path>& blobs = ranks.directories;
   const std::vector<Manifest>& manifests = ranks.manifests;
+  if (const auto other = other_checkpoint(options.blob, manifests.front())) {
+    throw Error::input(*other)
+        .in_file(options.blob.string())
+        .hint("name the blob's own directory to unpack it all the same");
+  }
   watch_signals("nothing that was unpacked is left");
   keep_private(describe_manifests(blobs));
   std::optional<BlobSource> published;

@@ -170,25 +170,26 @@ int run_verify(const VerifyOptions& options, const Console& console) {
   // (child_process.hpp).
   std::shared_ptr<Source> source;
   const fs::path& against = options.against.path;
-  const auto is_blob = [](const fs::path& path) {
-    return std::ranges::any_of(find_blobs(path), [](const fs::path& rank) {
-      std::error_code ignored;
-      return fs::exists(rank / kManifestName, ignored);
-    });
-  };
-  if (!against.empty() && is_blob(against)) {
+  if (!against.empty()) source = open_source(against);
+  if (source != nullptr && source->kind() == kBlobKind) {
     throw Error::input("a blob, not the checkpoint that one was made from")
         .in_file(against.string())
         .hint(fmt::format("mxfp4-repack diff {} {} compares two blobs",
                           shell_word(options.blob.string()), shell_word(against.string())));
   }
-  if (!against.empty()) source = open_source(against);
 
   // Check that the ranks belong together, and that every file and byte is as its manifest says. A
   // difference does not end the check.
   Progress progress(console, bytes_to_read(manifests, options));
   append(findings, check_ranks(ranks, manifests));
   if (findings.empty()) gather(findings, [&] { check_blob_source(options.blob, manifests); });
+  if (!manifests.empty()) {
+    if (auto other = other_checkpoint(options.blob, manifests.front())) {
+      findings.push_back(std::move(*other));
+      next = fmt::format("mxfp4-repack convert {} -o NEW makes a blob of that checkpoint",
+                         shell_word(options.blob.string()));
+    }
+  }
   const fs::path model =
       ranks.empty() ? fs::path() : model_directory_of(options.blob, ranks.front());
   for (size_t i = 0; i < ranks.size(); ++i) {

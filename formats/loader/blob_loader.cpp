@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "formats/blob/blob_writer.hpp"
+#include "formats/blob/layout_facts.hpp"
 #include "formats/blob/raw_frames.hpp"
 #include "formats/loader/arriving_sum.hpp"
 #include "formats/os/file.hpp"
@@ -14,6 +15,7 @@
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/run_on_threads.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/plan/frames.hpp"
 
 namespace mxfp4 {
@@ -103,6 +105,8 @@ BlobLoader::BlobLoader(const std::filesystem::path& directory, bool direct, bool
   in_context(path.string(), [&] {
     manifest_text_ = read_text_file(path, kMaxLoadedManifestBytes);
     manifest_ = parse_manifest(manifest_text_);
+    // Every reader knows the loaded layout. A packed one may be a newer program's.
+    if (manifest_.layout == kLoadedLayoutId) check_layout_facts(manifest_);
   });
   for (size_t i = 0; i < manifest_.layers.size(); ++i) {
     layers_.push_back(std::make_unique<LayerSlot>());

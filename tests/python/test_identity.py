@@ -1,10 +1,12 @@
 """A blob belongs to its checkpoint: pairs of a blob and a checkpoint of equal names and sizes, drawn. What a trainer, a
 new revision or an exchanged layer makes of a checkpoint is found; a copy of it is taken. MXFP4_PAIRS says how many."""
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 import struct
+import subprocess
 import tempfile
 import time
 import unittest
@@ -13,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import blob_maker
+import mxfp4_repack
 from mxfp4_repack import MismatchError
 from mxfp4_repack.native import require_same_checkpoint
 from mxfp4_repack.plugin import checkpoint
@@ -185,6 +188,25 @@ class Identity(unittest.TestCase):
             samples.append([layer["published"]["sample"] for layer in json.loads(manifest)["layers"]])
         self.assertEqual(samples[0], samples[1])
         self.assertEqual(len(set(samples[0])), 3)
+
+    def test_blob_in_a_checkpoint(self):
+        """A blob in a checkpoint's folder is that checkpoint's, or is not taken."""
+        _, blob = self.base("inside", blob_maker.model("identity", 3, 4, 256, 256))
+        for seed, taken in (1, True), (2, False):
+            model = os.path.join(self.scratch.name, f"model{seed}")
+            shutil.copytree(blob_maker.model("identity", 3, 4, 256, 256), model)
+            if not taken:
+                change(Model(model), "layer", None)
+            shutil.copytree(blob, os.path.join(model, "mxfp4_repack"))
+            with self.subTest(model=seed), contextlib.ExitStack() as refused:
+                if not taken:
+                    refused.enter_context(self.assertRaisesRegex(MismatchError, "is not the blob's checkpoint"))
+                self.assertEqual(len(mxfp4_repack.open_blob(model)), 3)
+            mxfp4_repack.open_blob(os.path.join(model, "mxfp4_repack")).verify()
+            for command in ["verify"], ["fits", "--arch", "sm90"], ["unpack", "-o", model + "-unpacked"]:
+                done = subprocess.run([os.environ["BIN"], command[0], model, *command[1:]], capture_output=True, text=True)
+                self.assertEqual(done.returncode == 0, taken, done)
+                self.assertEqual("is not the one that" in done.stdout + done.stderr, not taken, done)
 
     def test_blob_without_samples(self):
         """One of release 0.1.0 is not served beside a checkpoint unless the user says that it is its blob."""

@@ -2,10 +2,14 @@
 plug-in are real. tests/python/sglang does the same with the classes of SGLang's wheels, for more paths."""
 import contextlib
 import gc
+import glob
 import importlib
+import itertools
 import json
 import logging
 import os
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -206,6 +210,40 @@ class Sglang(unittest.TestCase):
                     change(world)
                 with self.assertRaisesRegex(BlobRefused, fact):
                     world.load(**facts)
+
+    def test_another_models_blob_is_never_served(self):
+        """A fine-tune with its base's blob: whatever the options say, no layer is taken from the blob."""
+        model, blob = checkpoint()
+        made = refused = 0
+        for place in ("named", "model"):
+            other = shutil.copytree(model, os.path.join(tempfile.mkdtemp(dir=hook_env.scratch.name), "other"), copy_function=shutil.copy)
+            for file in glob.glob(other + "/*.safetensors"):
+                with open(file, "r+b") as opened:
+                    (length,) = struct.unpack("<Q", opened.read(8))
+                    for name, entry in json.loads(opened.read(length)).items():
+                        if "scale" not in name and "data_offsets" in entry:
+                            begin, end = entry["data_offsets"]
+                            opened.seek(8 + length + begin)
+                            data = bytes(byte ^ 1 for byte in opened.read(end - begin))
+                            opened.seek(8 + length + begin)
+                            opened.write(data)
+            if place == "model":
+                shutil.copytree(blob, os.path.join(other, "mxfp4_repack"))
+            for source, strict, check in itertools.product((None, "blob", "checkpoint", "check"), "01", ("none", "sizes", "checksums")):
+                said = {"MXFP4_REPACK_BLOB": blob if place == "named" else "model:", "MXFP4_REPACK_STRICT": strict, "MXFP4_REPACK_CHECK": check}
+                said.update({"MXFP4_REPACK_SOURCE": source} if source else {})
+                with self.subTest(**said), World(**said) as world:
+                    vars(world.arguments).update(model_path=other)
+                    try:
+                        world.load()
+                        made += 1
+                    except RuntimeError as error:
+                        self.assertRegex(str(error), "is not the blob.s checkpoint: layer 0 ")
+                        self.assertTrue(strict == "1" or source in ("blob", "check"), "refused without a reason")
+                        refused += 1
+                    self.assertEqual(world.hook.taken if world.plugin._wrapper else [], [])
+        self.assertGreaterEqual(made, 12)
+        self.assertGreaterEqual(refused, 6)
 
     def test_parameters_of_an_unknown_class(self):
         """SGLang converts, one line says why, and no other says that it did not."""

@@ -260,6 +260,8 @@ def check_manifest(path: str, manifest: Any) -> None:
         _check_sizes(layer.object("sizes"), manifest["rank"], held)
         if layer.value["sizes"]["bias"] not in (None, manifest["model"]["bias_dtype"]):
             raise Refused(path, layer.key("sizes.bias"), "is not the model's bias_dtype")
+        if manifest["layout"] == "loaded":
+            _check_loaded(layer)
         names = set()
         for tensor in layer.objects("tensors"):
             name = tensor.value["name"]
@@ -275,6 +277,17 @@ def check_manifest(path: str, manifest: Any) -> None:
     total += sum(file["size"] for file in manifest.get("rest", ()))
     if total > _MAX_TOTAL:
         raise Refused(path, "layers", "their sizes add up to more than 2^53 bytes")
+
+
+def _check_loaded(layer: Fields) -> None:
+    """The loaded layout has no other tensors than the slots that the sizes state."""
+    sizes = layer.value["sizes"]
+    slots = ["w13_weight", "w2_weight", "w13_weight_scale", "w2_weight_scale"]
+    slots += ["w13_bias", "w2_bias"] if sizes["bias"] is not None else []
+    slots += ["w13_input_scale", "w2_input_scale"] if sizes["input_scales"] else []
+    want = [layer.value["prefix"] + "." + slot for slot in slots]
+    if [tensor["name"] for tensor in layer.value["tensors"]] != want:
+        raise Refused(layer.file, layer.key("tensors"), "are not those of the loaded layout")
 
 
 def _check_storage(fields: Fields, tensor: Mapping[str, Any]) -> None:

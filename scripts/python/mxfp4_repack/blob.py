@@ -13,10 +13,11 @@ from mxfp4_repack.arguments import path_text, whole_number
 from mxfp4_repack.errors import (
     ArgumentError, MismatchError, NotABlobError, NotFoundError, RankError, ReadError, SizeError)
 from mxfp4_repack.layer import Layer
-from mxfp4_repack.native import NativeBlob, NativeLayer
+from mxfp4_repack.native import NativeBlob, NativeLayer, require_same_checkpoint
 from mxfp4_repack.tensors import TensorInfo, tensor_info
 
 MANIFEST_NAME = "mxfp4_repack.json"
+INDEX_NAME = "model.safetensors.index.json"
 BLOB_FOLDER = "mxfp4_repack"  # of a model directory
 
 
@@ -147,8 +148,27 @@ class Blob:
             layer.check_file()
         return layer
 
+    def check_index(self) -> None:
+        """Raises unless the index beside the manifest is what follows from the manifest."""
+        path = os.path.join(self.root, INDEX_NAME)
+        weight_map = {info.full_name: self._entries[prefix]["file"]
+                      for prefix in self.layers for info in self._infos[prefix]}
+        total = sum(info.nbytes for prefix in self.layers for info in self._infos[prefix])
+        index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
+        want = json.dumps(index, indent=2, ensure_ascii=False).encode() + b"\n"
+        try:
+            with open(self._start.way_to(path), "rb") as file:
+                found = file.read(len(want) + 1)
+        except FileNotFoundError:
+            raise NotFoundError(path, "", "missing") from None
+        except OSError as error:
+            raise ReadError(path, "", error.strerror or str(error)) from None
+        if found != want:
+            raise MismatchError(path, "", "differs from the manifest")
+
     def verify(self) -> None:
         """Reads everything; raises at the first file or tensor whose checksum differs."""
+        self.check_index()
         for prefix in self.layers:
             with self.layer(prefix) as layer:
                 layer.check_file()
@@ -196,15 +216,22 @@ def find_blobs(path: "os.PathLike[str] | str") -> Dict[Optional[int], str]:
     raise NotABlobError(root, "", f"no {MANIFEST_NAME}: not a blob, or not finished")
 
 
+def _around_experts(root: str, directory: str, manifest: Mapping[str, Any]) -> bool:
+    """Whether `root` is a checkpoint in whose folder the blob was found, with raw experts of its own."""
+    inside = os.path.relpath(directory, root).split(os.sep)[0] == BLOB_FOLDER
+    return inside and "rest" not in manifest and any(name.endswith(".safetensors") for name in _names_in(root))
+
+
 def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
               check: str = "sizes", direct: bool = False) -> Blob:
     """Opens the blob of `rank` at `path` (see find_blobs) and checks its manifest's seal.
 
     rank: may be left out if `path` is one rank's blob. check: "none" opens no layer file; "sizes"
-    compares the sizes of all files now; "checksums" also makes layer() hash the file. layer() always
-    compares its file's size and header. direct: read tensors past the system's page cache, which is
+    compares the sizes of all files now; "checksums" also compares the index, and makes layer() hash
+    the file. layer() always compares its file's size and header. direct: read tensors past the system's page cache, which is
     then neither asked nor filled; Layer.direct says whether that is so, since it needs a file system that
-    can. Raises a BlobError of a kind that says why.
+    can. A blob in the folder of a checkpoint has to be made from that checkpoint, by the sample that it keeps, unless
+    check is "none". Raises a BlobError of a kind that says why.
     """
     root = path_text(path)
     if check not in ("none", "sizes", "checksums"):
@@ -236,4 +263,8 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
     if check != "none":
         for prefix in blob.layers:
             blob.check_size(prefix)
+        if _around_experts(root, directory, blob.manifest):
+            require_same_checkpoint(root, json.dumps(blob.manifest).encode())
+    if check == "checksums":
+        blob.check_index()
     return blob
