@@ -219,7 +219,7 @@ class Facts(FallBack):
     def test_loaded_layout(self):
         model, blob = copied(make_blob(golden(CASE)))
         edit_both(blob, lambda m: m.update(layout="loaded"))
-        self.refused("layout: the blob has loaded, vLLM has the backend's", (model, blob))
+        self.refused("w13_bias. F32 .* the layout has .*w13_bias. BF16", (model, blob))
 
     def test_backend_that_is_not_known(self):
         def on_layer(world, layer):

@@ -155,9 +155,9 @@ class LoadFormat(unittest.TestCase):
             with World(model=model, **environment) as world:
                 world.start()
                 from mxfp4_repack.plugin import sources
-                with mock.patch.object(sources, "open_blob", wraps=sources.open_blob) as opened:
+                with mock.patch.object(sources, "open_any_blob", wraps=sources.open_any_blob) as opened:
                     self.load(world, case, {"blob": blob, "strict": True, **extra})
-                self.assertEqual([call[1]["direct"] for call in opened.call_args_list], [want])
+                self.assertEqual([call[0][3] for call in opened.call_args_list], [want])
 
     def test_a_blob_that_is_not_there(self):
         case = golden(CASE)

@@ -10,6 +10,8 @@ from unittest import mock
 import hook_env
 import layer_files
 from hook_env import PREFIX, World, copied, golden, make_blob
+from mxfp4_repack import MismatchError
+from mxfp4_repack.native import require_same_checkpoint
 import test_vllm_hook_load as loads
 import test_vllm_hook_skip as skip_tests
 
@@ -175,6 +177,33 @@ class Reload(unittest.TestCase):
                             self.assertFalse([line for line in world.messages.text(0) if ": taken from" in line])
         self.assertGreaterEqual(made, 24)
         self.assertGreaterEqual(refused, 9)
+
+    def test_one_byte_is_seen_by_check_source(self):
+        """A byte that no sample looks at: check="source" reads every one of the checkpoint."""
+        case = golden(CASE)
+        model, blob = copied(make_blob(case))
+        extra = {"blob": blob, "strict": True, "verify": "none", "check": "source"}
+        with World(model=model) as world:
+            running = self.loaded(world, case, extra)
+            self.assertEqual(self.state(running.layer), self.fresh(case, model))
+        manifest = open(os.path.join(blob, "mxfp4_repack.json"), "rb").read()
+        path = os.path.join(model, "model.safetensors")
+        with open(path, "r+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            for at in range(size - 1, 0, -1):  # the last tensor's, until the sample does not see it
+                file.seek(at)
+                old = file.read(1)
+                file.seek(at)
+                file.write(bytes([old[0] ^ 1]))
+                file.flush()
+                try:
+                    require_same_checkpoint(model, manifest)
+                    break
+                except MismatchError:
+                    file.seek(at)
+                    file.write(old)
+        with World(model=model) as world, self.assertRaisesRegex(RuntimeError, "checksum"):
+            self.loaded(world, case, extra)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root, who may give files away")
     def test_a_blob_of_another_user_is_not_found(self):

@@ -216,10 +216,10 @@ def find_blobs(path: "os.PathLike[str] | str") -> Dict[Optional[int], str]:
     raise NotABlobError(root, "", f"no {MANIFEST_NAME}: not a blob, or not finished")
 
 
-def _around_experts(root: str, directory: str, manifest: Mapping[str, Any]) -> bool:
+def _around_experts(root: str, blob: Blob) -> bool:
     """Whether `root` is a checkpoint in whose folder the blob was found, with raw experts of its own."""
-    inside = os.path.relpath(directory, root).split(os.sep)[0] == BLOB_FOLDER
-    return inside and "rest" not in manifest and any(name.endswith(".safetensors") for name in _names_in(root))
+    inside = os.path.relpath(blob.root, root).split(os.sep)[0] == BLOB_FOLDER
+    return inside and "rest" not in blob.manifest and any(name.endswith(".safetensors") for name in _names_in(root))
 
 
 def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
@@ -233,6 +233,15 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
     can. A blob in the folder of a checkpoint has to be made from that checkpoint, by the sample that it keeps, unless
     check is "none". Raises a BlobError of a kind that says why.
     """
+    blob = open_any_blob(path, rank, check, direct)
+    root = path_text(path)
+    if check != "none" and _around_experts(root, blob):
+        require_same_checkpoint(root, json.dumps(blob.manifest).encode())
+    return blob
+
+
+def open_any_blob(path: "os.PathLike[str] | str", rank: Optional[int], check: str, direct: bool) -> Blob:
+    """As open_blob(), without a look at the checkpoint around the blob."""
     root = path_text(path)
     if check not in ("none", "sizes", "checksums"):
         raise ArgumentError(root, "check", f"{check!r}, expected none, sizes or checksums")
@@ -263,8 +272,6 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
     if check != "none":
         for prefix in blob.layers:
             blob.check_size(prefix)
-        if _around_experts(root, directory, blob.manifest):
-            require_same_checkpoint(root, json.dumps(blob.manifest).encode())
     if check == "checksums":
         blob.check_index()
     return blob

@@ -46,7 +46,7 @@ class Settings(NamedTuple):
         said = choice("MXFP4_REPACK_SOURCE", BLOB, CHECKPOINT, "check", "trust")
         return cls(blob=blob if blob == IN_THE_MODEL else os.path.abspath(blob),
                    verify=choice("MXFP4_REPACK_VERIFY", "none", "first", "all"),
-                   check=choice("MXFP4_REPACK_CHECK", "sizes", "checksums", "none") or "sizes",
+                   check=choice("MXFP4_REPACK_CHECK", "sizes", "checksums", "source", "none") or "sizes",
                    strict=switch("MXFP4_REPACK_STRICT"),
                    skip_raw=switch("MXFP4_REPACK_SKIP_RAW"),
                    source=said if said in (BLOB, CHECKPOINT) else source,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
-from mxfp4_repack import BlobError, CommandError, NotABlobError, find_blobs, open_blob, open_checkpoint
+from mxfp4_repack import BlobError, CommandError, NotABlobError, find_blobs, open_checkpoint
+from mxfp4_repack.blob import open_any_blob
 from mxfp4_repack.plugin import checkpoint, proofs
 from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.plugin.facts import Mismatch
@@ -66,7 +67,8 @@ class Sources:
                 return self._compared(self._made(live), live, False)
             except Mismatch as mismatch:
                 raise mismatch.of("the conversion") from None
-        return self._compared(self._blob(live), live, not self.settings.trust_source)
+        blob, entry = self._compared(self._blob(live), live, not self.settings.trust_source)
+        return (self._remade(blob, live) if self.settings.check == "source" else blob), entry
 
     def _compared(self, blob: Any, live: Live, compare_source: bool) -> Tuple[Any, Mapping[str, Any]]:
         if blob.root in self._refuted:
@@ -126,13 +128,18 @@ class Sources:
 
     # --- opening, each once ---
 
+    @property
+    def _check(self) -> str:
+        """What open_any_blob() looks at: "source" reads the checkpoint in the blob's place."""
+        return "sizes" if self.settings.check == "source" else str(self.settings.check)
+
     def _blob(self, live: Live) -> Any:
         """The blob of the layer's rank. Raises Mismatch."""
         rank, ranks = live.rank
         directory = self._directory(live)
         blob = self._once(
             (BLOB, directory, str(rank)), f"rank {rank} of {ranks}",
-            lambda: open_blob(directory, rank=rank, check=self.settings.check, direct=self.settings.direct))
+            lambda: open_any_blob(directory, rank, self._check, self.settings.direct))
         if not self.settings.named:
             checkpoint.refuse_foreign(directory, blob.root, live.origin)
         return blob
@@ -154,6 +161,12 @@ class Sources:
         flags = self._facts.flags(live)
         return self._once((CHECKPOINT, directory, json.dumps(flags, sort_keys=True)), "checkpoint",
                           lambda: open_checkpoint(directory, **flags))
+
+    def _remade(self, blob: Any, live: Live) -> Any:
+        """The blob's layers, made from the checkpoint and compared with the blob's checksums. Raises Mismatch."""
+        directory = checkpoint.model_directory(live.origin)
+        return self._once((CHECKPOINT, str(directory), blob.digest), "checkpoint",
+                          lambda: open_checkpoint(str(directory), conversion=blob.manifest))
 
     def _once(self, key: Tuple[str, ...], fact: str, opening: Any) -> Any:
         if key not in self._opened:

@@ -9,7 +9,7 @@ Triton through this file.
 
     MXFP4_REPACK_BLOB      directory that mxfp4-repack wrote, or a model directory around it
     MXFP4_REPACK_VERIFY    none, first, all: also convert, compare, and use vLLM's own result
-    MXFP4_REPACK_CHECK     sizes, checksums, none: how closely to check a layer's file
+    MXFP4_REPACK_CHECK     sizes, checksums, source, none: how closely to check a layer's file
     MXFP4_REPACK_STRICT    1: an error instead of vLLM's own conversion
     MXFP4_REPACK_SKIP_RAW  1: neither read nor hold the raw experts of layers that the blob has
     MXFP4_REPACK_SOURCE    blob, checkpoint: only this one; trust: the model's files are not compared
