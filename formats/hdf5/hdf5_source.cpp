@@ -10,9 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "formats/hdf5/hdf5_chunks.hpp"
+#include "formats/hdf5/hdf5_file.hpp"
 #include "formats/hdf5/hdf5_index.hpp"
-#include "formats/hdf5/hdf5_walk.hpp"
 #include "formats/os/child_process.hpp"
 #include "formats/os/mapped_file.hpp"
 #include "formats/source/natural_order.hpp"
@@ -29,17 +28,40 @@ void check_attribute(const std::map<std::string, std::string>& attributes, const
   check_choice(fmt::format("attribute {}", key), at->second, choices);
 }
 
+// The library's data come through this much memory at a time. Bytes.
+constexpr size_t kWindow = size_t{4} << 20;
+
+struct ReadRequest {
+  int64_t dataset, offset, size;
+};
+
 class Hdf5Source final : public Source {
  public:
-  explicit Hdf5Source(const std::filesystem::path& path) : name_(path.string()), map_(path) {
+  explicit Hdf5Source(const std::filesystem::path& path)
+      : name_(path.string()),
+        map_(path),
+        window_(kWindow),
+        child_("the HDF5 library", [this, file = std::shared_ptr<Hdf5File>()](
+                                       std::string_view request, const Emit& emit) mutable {
+          if (file == nullptr) file = std::make_shared<Hdf5File>(name_);
+          if (request.empty()) return file->list(emit);
+          ReadRequest read{};
+          std::memcpy(&read, request.data(), sizeof read);
+          file->read(read.dataset, read.offset,
+                     window_.bytes().first(static_cast<size_t>(read.size)));
+        }) {
     files_.push_back(map_.file());
-    Hdf5Index index = decode_hdf5_index(
-        run_in_child("the HDF5 library", [&](const Emit& emit) { walk_hdf5(name_, emit); }));
+    Hdf5Index index = decode_hdf5_index(child_.ask(""));
     attributes_ = std::move(index.attributes);
     check_attribute(attributes_, "format", {"mxfp4-hdf5"});
     check_attribute(attributes_, "version", {"1"});
     check_attribute(attributes_, "layout", {"checkpoint", "loaded"});
     if (auto config = attributes_.extract("config_json")) config_ = std::move(config.mapped());
+    if (!index.passed_over.empty()) {
+      const std::string others = fmt::format("; {} more such", index.passed_over.size() - 1);
+      warnings_.push_back(fmt::format("{}: {}: passed over{}", name_, index.passed_over.front(),
+                                      index.passed_over.size() > 1 ? others : ""));
+    }
     datasets_ = std::move(index.datasets);
     std::ranges::sort(datasets_, natural_less, &Hdf5Dataset::name);
     for (const Hdf5Dataset& dataset : datasets_) {
@@ -60,26 +82,29 @@ class Hdf5Source final : public Source {
   }
   [[nodiscard]] std::optional<std::string> config_json() const override { return config_; }
   [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
+  [[nodiscard]] std::vector<std::string> warnings() const override { return warnings_; }
 
   void read(size_t index, int64_t offset, MutableBytes out) override {
     const Hdf5Dataset& dataset = datasets_.at(index);
+    check_range(dataset, offset, static_cast<int64_t>(out.size()));
+    if (maps(index)) {
+      std::ranges::copy(mapped(dataset, offset, static_cast<int64_t>(out.size())), out.begin());
+      return;
+    }
     in_context(name_ + ": " + shown(dataset.name), [&] {
-      const auto size = static_cast<int64_t>(out.size());
-      check_range(dataset, offset, size);
-      if (size == 0) return;
-      if (dataset.chunked()) {
-        read_hdf5_chunks(map_.bytes(), dataset, index, offset, cache_, out);
-      } else {
-        const ConstBytes stored = mapped(dataset, offset, size);
-        std::memcpy(out.data(), stored.data(), stored.size());
+      while (!out.empty()) {
+        const size_t size = std::min(out.size(), kWindow);
+        const ReadRequest request{dataset.number, offset, static_cast<int64_t>(size)};
+        (void)child_.ask({reinterpret_cast<const char*>(&request), sizeof request});
+        std::ranges::copy(window_.bytes().first(size), out.begin());
+        out = out.subspan(size);
+        offset += static_cast<int64_t>(size);
       }
-      if (dataset.big_endian) swap_bytes(out, dtype_bytes(dataset.spec.dtype));
     });
   }
 
   [[nodiscard]] bool maps(size_t index) const override {
-    const Hdf5Dataset& dataset = datasets_.at(index);
-    return !dataset.chunked() && !dataset.big_endian;
+    return datasets_.at(index).file_offset >= 0;
   }
 
   [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override {
@@ -110,21 +135,16 @@ class Hdf5Source final : public Source {
                                 static_cast<size_t>(size));
   }
 
-  static void swap_bytes(MutableBytes bytes, int64_t width) {
-    const auto step = static_cast<size_t>(width);
-    for (size_t at = 0; at < bytes.size(); at += step) {
-      std::ranges::reverse(bytes.subspan(at, step));
-    }
-  }
-
   std::string name_;
   MappedFile map_;
+  SharedMemory window_;
+  ChildProcess child_;
   std::vector<FileStatus> files_;
   std::map<std::string, std::string> attributes_;
   std::optional<std::string> config_;
   std::vector<Hdf5Dataset> datasets_;
   std::vector<SourceTensor> tensors_;  // of each dataset
-  Hdf5ChunkCache cache_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace

@@ -76,7 +76,7 @@ def hdf5_with_records():
                 del file["model.layers.1.mlp.experts.down_proj_scales"]
                 file["model.layers.1.mlp.experts.down_proj_scales"] = numpy.array(["a"], dtype=h5py.string_dtype())
         if bad:
-            refused("down_proj_scales: element type: string", "model.h5")
+            refused("down_proj_scales: element type: neither integers nor floats", "model.h5")
         else:
             convert("model.h5", "--arch", "sm90")
 

@@ -15,9 +15,17 @@
 namespace mxfp4 {
 namespace {
 
-std::string child_refusal(const std::function<void(const Emit&)>& body, ChildLimits limits = {}) {
+using Body = std::function<void(const Emit&)>;
+
+std::string answer_of(const Body& body, ChildLimits limits = {}) {
+  ChildProcess child(
+      "the parser", [&](std::string_view /*request*/, const Emit& emit) { body(emit); }, limits);
+  return child.ask("");
+}
+
+std::string child_refusal(const Body& body, ChildLimits limits = {}) {
   try {
-    (void)run_in_child("the parser", body, limits);
+    (void)answer_of(body, limits);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInput);
     return std::string(error.what()) + "|" + error.hint_text();
@@ -27,19 +35,35 @@ std::string child_refusal(const std::function<void(const Emit&)>& body, ChildLim
 
 TEST(ChildProcess, ReturnsWhatWasEmitted) {
   const std::string big(1 << 20, 'b');
-  EXPECT_EQ(run_in_child("the parser",
-                         [&](const Emit& emit) {
-                           emit("a");
-                           emit("");
-                           emit(big);
-                         }),
+  EXPECT_EQ(answer_of([&](const Emit& emit) {
+              emit("a");
+              emit("");
+              emit(big);
+            }),
             "a" + big);
 }
 
-TEST(ChildProcess, LeavesTheParentsMemoryAlone) {
-  int value = 1;
-  (void)run_in_child("the parser", [&](const Emit&) { value = 2; });
-  EXPECT_EQ(value, 1);
+// Requests change the child's memory and the shared one, not the parent's.
+TEST(ChildProcess, AnswersOneRequestAfterAnother) {
+  SharedMemory shared(4096);
+  std::string said;
+  ChildProcess child("the parser", [&](std::string_view request, const Emit& emit) {
+    said += request;
+    shared.bytes()[0] = static_cast<std::byte>(said.size());
+    if (request == "bad") throw Error::input("a bad request");
+    emit(said);
+  });
+  EXPECT_EQ(child.ask("one"), "one");
+  EXPECT_THROW((void)child.ask("bad"), Error);
+  EXPECT_EQ(child.ask("two"), "onebadtwo");
+  EXPECT_EQ(shared.bytes()[0], std::byte{9});
+  EXPECT_EQ(said, "");
+}
+
+TEST(ChildProcess, RefusesEveryRequestAfterItsDeath) {
+  ChildProcess child("the parser",
+                     [](std::string_view /*request*/, const Emit&) { (void)::raise(SIGILL); });
+  for (int i = 0; i < 2; ++i) EXPECT_THROW((void)child.ask(""), Error);
 }
 
 TEST(ChildProcess, PassesErrorsOn) {
@@ -80,13 +104,11 @@ TEST(ChildProcess, EndsAChildThatIsSilent) {
 
 TEST(ChildProcess, WaitsForWhatIsSlow) {
   using namespace std::chrono_literals;
-  EXPECT_EQ(run_in_child("the parser",
-                         [](const Emit& emit) {
-                           ::usleep(200'000);
-                           emit("a");
-                         },
-                         {.cpu_time = 100ms, .wall_time = 300s}),
-            "a");
+  const Body slow = [](const Emit& emit) {
+    ::usleep(200'000);
+    emit("a");
+  };
+  EXPECT_EQ(answer_of(slow, {.cpu_time = 100ms, .wall_time = 300s}), "a");
 }
 
 }  // namespace
