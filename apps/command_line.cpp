@@ -119,6 +119,8 @@ void declare_inspect(CLI::App& app, CommandLine& line) {
       newest + "  # serves there?");
   command->add_option(kInputName, line.inspect.input.path, "Checkpoint or blob, or a part of one")
       ->required();
+  command->add_flag("--serve", line.inspect.serve,
+                    "Of a blob, print only the engine's command that serves it");
   command->add_flag("--tensors", line.inspect.tensors, "List the tensors of all layers")
       ->group("What is shown");
   command->add_option("--layer", line.inspect.layer, "List the tensors of this layer")

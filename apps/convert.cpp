@@ -9,6 +9,7 @@
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
 #include "apps/request.hpp"
+#include "apps/serve_line.hpp"
 #include "apps/shard_option.hpp"
 #include "apps/summary.hpp"
 #include "apps/text_layout.hpp"
@@ -164,6 +165,9 @@ void print_summary(const ConvertOptions& options, const RepackPlan& plan,
       "{}: {} for {}, {}{}", out, count_of(static_cast<uint64_t>(result.files), "layer file"),
       backend_name(manifest.target.backend), pace(result.written_bytes, result.data_bytes, seconds),
       result.kept == 0 ? "" : fmt::format(", {} kept", result.kept)));
+  if (options.shard.empty()) {
+    say_serve(serve_line(plan.manifests.front(), options.output, options.input.path), console);
+  }
   console.say_next(check_command(options, options.shard.empty(), out));
 }
 

@@ -13,6 +13,7 @@
 #include "apps/inspect_tensors.hpp"
 #include "apps/json_output.hpp"
 #include "apps/request.hpp"
+#include "apps/serve_line.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_files.hpp"
@@ -286,13 +287,21 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
     rows.push_back({"serves", fmt::format("{}: {}", options.revision, serves_word(answer.fit))});
     for (const std::string& reason : answer.reasons) rows.push_back({"because", reason});
   }
+  const std::string serve =
+      fmt::format("{}", fmt::join(serve_line(manifests.front(), asked.input.path), " "));
   if (console.json()) {
     Json json = json_document("inspect");
     json["kind"] = "blob";
     json["ranks"] = std::move(list);
+    json["serve"] = serve;
     console.result_json(std::move(json));
     return exit_code_of(answer.fit);
   }
+  if (asked.serve) {
+    console.result(serve + "\n");
+    return exit_code_of(answer.fit);
+  }
+  rows.push_back({"serve", serve});
   std::string text = console.table(rows);
   if (blobs.size() > 1) text += "\n" + console.table(rank_rows(blobs, manifests));
   if (blobs.size() > 1) text += "\n" + console.bold(blobs.front().filename().string());
@@ -305,7 +314,7 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
 bool asks_for_target(const InspectOptions& options) {
   static const std::set<std::string> kOfCheckpoint = {kInputName,  "--style",  "--model-config",
                                                       "--layers",  "--family", "--revision",
-                                                      "--tensors", "--layer"};
+                                                      "--tensors", "--layer",  "--serve"};
   return !std::ranges::all_of(
       options.given, [](const GivenFlag& flag) { return kOfCheckpoint.contains(flag.name); });
 }
@@ -323,7 +332,8 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   refuse_unfinished(options.input.path);
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
   if (!blobs.empty()) {
-    require_useful(options.given, {kInputName, "--revision", "--tensors", "--layer"}, "with a blob",
+    require_useful(options.given, {kInputName, "--revision", "--tensors", "--layer", "--serve"},
+                   "with a blob",
                    fmt::format("mxfp4-repack fits {} {} says whether the blob fits a deployment",
                                shell_word(options.input.path.string()),
                                fmt::join(as_typed(flags_for_fits(options.given)), " ")));

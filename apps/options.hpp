@@ -130,6 +130,7 @@ struct InspectOptions {
   InputOptions input;
   RequestFlags deployment;
   bool tensors = false;          // list the tensors of all layers
+  bool serve = false;            // of a blob, only the engine's command
   std::optional<int64_t> layer;  // list the tensors of this layer
 };
 

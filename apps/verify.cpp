@@ -12,6 +12,7 @@
 #include "apps/commands.hpp"
 #include "apps/json_output.hpp"
 #include "apps/request.hpp"
+#include "apps/serve_line.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_files.hpp"
@@ -142,6 +143,7 @@ int report(const VerifyOptions& options, const fs::path& model,
                         : fmt::format(", every byte {}is the repack of {}",
                                       stands_alone(model, manifests) ? "of the experts " : "",
                                       shell_word(against))));
+    say_serve(serve_line(manifests.front(), options.blob, options.against.path), console);
     if (against.empty()) {
       console.say_next(fmt::format("mxfp4-repack verify {} --against INPUT", out));
     }

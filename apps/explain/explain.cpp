@@ -16,9 +16,11 @@
 #include "apps/given_facts.hpp"
 #include "apps/known_names.hpp"
 #include "apps/request.hpp"
+#include "apps/serve_line.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/decision/config_only.hpp"
 #include "formats/decision/given_path.hpp"
+#include "formats/decision/request_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -58,6 +60,12 @@ Explanation explain(const ConversionRequest& request, ExplainCall& call) {
     e.candidates = examine_trace(rules, e.deployment, e.decision);
     e.next = next_command(call.options, input != nullptr, e);
     e.start = start_source(e, e.imagined ? nullptr : call.source.get());
+    // A forced backend is not what the engine chooses, whatever it is told.
+    if (e.start && !request.backend) {
+      const std::string asked =
+          request_text(request, checkpoint_from(call.options.input, request.family).style);
+      e.start->serve = serve_line({.engine = rules.engine, .asked = asked, .model = e.next.input});
+    }
   }
   if (!e.decision.backend) return e;
   e.settings = kernel_settings(rules, e.deployment, *e.decision.backend, e.caller, std::nullopt);

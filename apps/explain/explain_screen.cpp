@@ -176,8 +176,9 @@ void append_next(std::string& out, const Console& console, const Explanation& e,
     out += fmt::format("  # take the blob: {}\n", e.start->why);
     return;
   }
+  if (e.start->serve.empty()) return;
   out += "  # or no blob: at each start this makes the same bytes of the checkpoint\n";
-  out += fmt::format("  #   vllm serve {} --load-format mxfp4_repack\n", e.next.input);
+  out += fmt::format("  #   {}\n", fmt::join(e.start->serve, " "));
 }
 
 }  // namespace

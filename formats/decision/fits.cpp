@@ -77,6 +77,7 @@ std::vector<std::string> names_to_ask(const FitQuestion& question, const Manifes
 // What a fresh conversion for the deployment would be; without one, the reason.
 struct There {
   std::optional<Conversion> conversion{};
+  std::string name{};  // of --moe-backend that was asked
   std::string reason{};
   bool takes_backend = true;
 };
@@ -118,6 +119,7 @@ There decide_there(const FitQuestion& question, const Manifest& rank, Checkpoint
   for (const std::string& name : names) {
     request.deployment.moe_backend = name;
     There there = decide_as(request, checkpoint, rank.target.backend);
+    there.name = name;
     if (there.conversion) return there;
     if (first.reason.empty()) first = std::move(there);
   }
@@ -235,6 +237,19 @@ Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks) {
   for (const FitReason& reason : reasons) answer.reasons.push_back(reason.text);
   if (!reasons.empty()) answer.fit = reasons.front().certain ? Fit::kNo : Fit::kNotKnown;
   return answer;
+}
+
+std::string backend_name_to_ask(const Manifest& rank) {
+  const RuleSet& rules = rules_of_blob(rank);
+  try {
+    const CheckpointRequest asked = request_of(rank, rules);
+    if (!asked.request.backend) return "";
+    const FitQuestion question{.rules = &rules};
+    const There there = decide_there(question, rank, asked, checkpoint_of(rank, asked, rules));
+    return there.conversion && there.name != "auto" ? there.name : "";
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 Fits fits(const FitQuestion& question, const BlobRanks& blob) {

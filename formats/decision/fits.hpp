@@ -47,4 +47,8 @@ struct Fits {
 // nothing.
 [[nodiscard]] Fits fits(const FitQuestion& question, const BlobRanks& blob);
 
+// The --moe-backend with which the engine chooses the blob's backend, if the blob was made with
+// --backend. Empty: no name is needed, or none is known.
+[[nodiscard]] std::string backend_name_to_ask(const Manifest& rank);
+
 }  // namespace mxfp4

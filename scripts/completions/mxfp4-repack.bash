@@ -65,7 +65,7 @@ _mxfp4_repack_flags() {
     convert)
       echo $every $machine $resources --output --compress --level --emit \
         --include-rest --dry-run --shard --resume --check --read-back --force ;;
-    inspect) echo $every $machine --tensors --layer ;;
+    inspect) echo $every $machine --serve --tensors --layer ;;
     explain) echo $every $machine --against --batch ;;
     verify) echo $every $resources --against --style --model-config --some-ranks --direct ;;
     fits)

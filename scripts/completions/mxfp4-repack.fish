@@ -89,6 +89,7 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from verify" -l against -r -
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from verify" -l some-ranks -d 'Ranks may be missing'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from verify" -l direct -d 'Read what the device holds'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l against -x -d 'What another revision decides differently'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from inspect" -l serve -d 'Of a blob, print only the engine\'s command that serves it'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from inspect" -l tensors -d 'List the tensors of all layers'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from inspect" -l layer -x -d 'List the tensors of this layer'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l batch -r -F -d 'Answer JSON lines'

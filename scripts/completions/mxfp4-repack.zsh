@@ -101,6 +101,7 @@ _mxfp4_repack() {
             '1:checkpoint:_files' ;;
         inspect)
           _arguments $every $deployment $machine \
+            '--serve[of a blob, print only the command that serves it]' \
             '--tensors[list the tensors of all layers]' \
             '--layer=[list the tensors of this layer]:layer: ' \
             '1:checkpoint or blob:_files' ;;

@@ -286,7 +286,7 @@ def _check_loaded(layer: Fields) -> None:
     slots += ["w13_bias", "w2_bias"] if sizes["bias"] is not None else []
     slots += ["w13_input_scale", "w2_input_scale"] if sizes["input_scales"] else []
     want = [layer.value["prefix"] + "." + slot for slot in slots]
-    if [tensor["name"] for tensor in layer.value["tensors"]] != want:
+    if sorted(tensor["name"] for tensor in layer.value["tensors"]) != sorted(want):
         raise Refused(layer.file, layer.key("tensors"), "are not those of the loaded layout")
 
 

@@ -97,6 +97,7 @@ class ExplainFlags(TargetFlags, InputFlags, LayerFlags, total=False):
 
 
 class InspectFlags(TargetFlags, InputFlags, LayerFlags, total=False):
+    serve: bool
     tensors: bool
     layer: int
 

@@ -1,0 +1,152 @@
+#include "apps/serve_line.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "apps/asked_flags.hpp"
+#include "apps/text_layout.hpp"
+#include "formats/decision/fits.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::string_view kBeside =
+    "-mxfp4_repack";  // the name of a blob that is found, after MODEL's
+
+// How each engine calls what convert was asked with. Empty: it has no such flag, and follows other
+// facts; then convert asks because it cannot see them.
+struct ServeRow {
+  std::string_view convert;
+  std::string_view vllm;
+  std::string_view sglang;
+};
+constexpr std::array<ServeRow, 9> kRows = {{
+    {"--tp-size", "--tensor-parallel-size", "--tp-size"},
+    {"--pcp-size", "--prefill-context-parallel-size", ""},
+    {"--dp-size", "--data-parallel-size", ""},
+    {"--enable-expert-parallel", "--enable-expert-parallel", ""},
+    {"--all2all-backend", "--all2all-backend", "--moe-a2a-backend"},
+    {"--enable-eplb", "--enable-eplb", "--enable-eplb"},
+    {"--expert-placement", "--expert-placement-strategy", ""},
+    {"--enable-lora", "--enable-lora", "--enable-lora"},
+    {"--moe-backend", "--moe-backend", "--moe-runner-backend"},
+}};
+
+std::string engines_flag(const GivenFlag& given, const Served& served) {
+  const bool vllm = served.engine == Engine::kVllm;
+  const std::string value = given.values.empty() ? "" : given.values.front();
+  if (given.name == "--quantization-config") {
+    return vllm ? fmt::format("--quantization-config {}", shell_word(value)) : "";
+  }
+  if (given.name == "--num-redundant-experts") {
+    return vllm ? fmt::format("--eplb-config {}",
+                              shell_word("{\"num_redundant_experts\": " + value + "}"))
+                : fmt::format("--ep-num-redundant-experts {}", value);
+  }
+  // SGLang says by a size that ranks hold whole experts.
+  if (given.name == "--enable-expert-parallel" && !vllm) {
+    return fmt::format("--ep-size {}", json::parse(served.asked).value("tp_size", 1));
+  }
+  for (const ServeRow& row : kRows) {
+    if (row.convert != given.name) continue;
+    const std::string_view flag = vllm ? row.vllm : row.sglang;
+    if (flag.empty() || value.empty()) return std::string(flag);
+    return fmt::format("{} {}", flag, shell_word(value));
+  }
+  return "";
+}
+
+// Variables of the engine's process, a part each.
+std::vector<std::string> variables(const Served& served, const std::vector<GivenFlag>& flags) {
+  std::vector<std::string> out;
+  for (const GivenFlag& flag : flags) {
+    if (flag.name != "--env") continue;
+    const std::string& pair = flag.values.front();
+    const size_t end = pair.find('=');
+    out.push_back(fmt::format("{}={}", pair.substr(0, end), shell_word(pair.substr(end + 1))));
+  }
+  if (served.engine != Engine::kSglang) return out;
+  out.push_back(fmt::format("MXFP4_REPACK_BLOB={}",
+                            served.blob.empty() ? "none" : shell_word(served.blob.string())));
+  if (served.blob.empty()) out.emplace_back("MXFP4_REPACK_SOURCE=checkpoint");
+  if (!served.compared) out.emplace_back("MXFP4_REPACK_SOURCE=trust");
+  out.emplace_back("MXFP4_REPACK_SKIP_RAW=1");
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> serve_line(const Served& served) {
+  const std::vector<GivenFlag> flags = asked_flags(served.asked);
+  const bool vllm = served.engine == Engine::kVllm;
+  std::vector<std::string> parts = variables(served, flags);
+  if (vllm) {
+    parts.push_back(fmt::format("vllm serve {}", served.model));
+  } else {
+    parts.emplace_back("python3 -m sglang.launch_server");
+    parts.push_back(fmt::format("--model-path {}", served.model));
+  }
+  if (vllm) {
+    parts.emplace_back("--load-format mxfp4_repack");
+    json extra = json::object();
+    if (!served.blob.empty() && !served.found) extra["blob"] = served.blob.string();
+    if (!served.compared) extra["source"] = "trust";
+    if (!extra.empty()) {
+      parts.push_back(
+          fmt::format("--model-loader-extra-config {}",
+                      shell_word(extra.dump(-1, ' ', false, json::error_handler_t::replace))));
+    }
+  }
+  for (const GivenFlag& flag : flags) {
+    if (std::string words = engines_flag(flag, served); !words.empty()) parts.push_back(words);
+  }
+  return parts;
+}
+
+std::vector<std::string> serve_line(const Manifest& manifest, const fs::path& path,
+                                    const fs::path& model) {
+  // Without its last slash.
+  const fs::path blob = path.has_filename() ? path : path.parent_path();
+  const std::string text = blob.string();
+  std::string asked = manifest.asked;
+  if (const std::string name = backend_name_to_ask(manifest); !name.empty()) {
+    json with = json::parse(asked);
+    with["moe_backend"] = name;
+    asked = with.dump();
+  }
+  Served served{.engine = manifest.engine,
+                .asked = asked,
+                .model = "MODEL",
+                .blob = blob,
+                .compared = manifest.source.kind == "safetensors"};
+  if (!manifest.rest.empty()) {
+    served.model = shell_word(text);  // the blob is the model
+    served.found = true;
+  } else if (text.ends_with(kBeside) && text.size() > kBeside.size()) {
+    served.model = shell_word(text.substr(0, text.size() - kBeside.size()));
+    served.found = true;
+  } else if (!model.empty()) {
+    served.model = shell_word(model.string());
+    served.found =
+        (model.has_filename() ? model : model.parent_path()).string() + std::string(kBeside) ==
+        text;
+  }
+  return serve_line(served);
+}
+
+void say_serve(const std::vector<std::string>& parts, const Console& console) {
+  std::string out;
+  append_command(out, "serve: ", 7, parts);
+  for (size_t begin = 0; begin < out.size();) {
+    const size_t end = out.find('\n', begin);
+    console.say(std::string_view(out).substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,23 @@
+# The engine's command behind a conversion: flags, variables and the blob's place.
+model=$TESTDATA/ingest/dsv4
+cp -r "$model" m
+cp -r "$TESTDATA/ingest/gptoss_hf" g
+# COMMAND|arguments of convert
+while IFS='|' read -r line arguments; do
+  rm -rf o m-mxfp4_repack
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" convert $arguments
+  # Long lines are broken as a shell takes them.
+  cat stdout stderr | sed ':a; /\\$/ { N; s/ \\\n */ /; ba }' | grep -qxF "serve: $line" || { cat stdout stderr >&2; fail "convert $arguments: not $line"; }
+  out=$(ls -d o m-mxfp4_repack 2>/dev/null || true)
+  expect_exit 0 "$BIN" inspect "$out" --serve
+  [ "$(sed "s/ MODEL / ${arguments%% *} /" stdout)" = "$line" ] || { cat stdout >&2; fail "inspect $out --serve: not $line"; }
+done <<'END'
+vllm serve m --load-format mxfp4_repack|m -o m-mxfp4_repack --arch sm100
+vllm serve m --load-format mxfp4_repack --model-loader-extra-config '{"blob":"o"}' --moe-backend marlin|m -o o --arch sm90 --backend MARLIN
+VLLM_ROCM_USE_AITER=1 vllm serve m --load-format mxfp4_repack --tensor-parallel-size 2|m -o m-mxfp4_repack --arch gfx950 --env VLLM_ROCM_USE_AITER=1 --tp-size 2
+vllm serve o --load-format mxfp4_repack --data-parallel-size 2 --enable-expert-parallel --moe-backend marlin|m -o o --include-rest --arch sm90 --moe-backend marlin --dp-size 2 --enable-expert-parallel
+MXFP4_REPACK_BLOB=o MXFP4_REPACK_SKIP_RAW=1 python3 -m sglang.launch_server --model-path g --moe-runner-backend triton_kernel --tp-size 2|g -o o --engine sglang --arch sm90 --tp-size 2 --moe-backend triton_kernel
+END
+expect_exit 0 "$BIN" explain m --arch sm90 --moe-backend marlin --tp-size 2
+grep -qx '  #   vllm serve m --load-format mxfp4_repack --moe-backend marlin --tensor-parallel-size 2' stdout || fail 'explain: another deployment'
