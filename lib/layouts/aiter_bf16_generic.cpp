@@ -96,13 +96,13 @@ std::vector<Output> aiter_bf16_outputs_with(std::string_view id, const LoadedSpe
 
 constexpr std::string_view kTiles =
     "weight byte (r,c): offset (r/16)*16C + (c/16)*256 + (r%16)*16 + c%16\n"
-    "scale (r,c), columns padded to S = up(columns,8) with 0x7F: offset (r/32)*32S + (c/8)*256 + "
-    "(c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + (r/16)%2";
+    "scale (r,c), columns padded to a multiple of 8 with 0x7F: offset (r/32)*32*up(S,8) + "
+    "(c/8)*256 + (c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + (r/16)%2";
 constexpr std::string_view kMixedTiles =
-    "w13 row g*I+i -> r = 32*(i/16) + 16*g + i%16; w2 row r stays\n"
+    "w13 row g*I+i -> 32*(i/16) + 16*g + i%16, not in the bias\n"
     "weight byte (r,c): offset (r/16)*16C + (c/16)*256 + (r%16)*16 + c%16\n"
-    "scale (r,c), columns padded to S = up(columns,8) with 0x7F: offset (r/32)*32S + (c/8)*256 + "
-    "(c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + (r/16)%2";
+    "scale (r,c), columns padded to a multiple of 8 with 0x7F: offset (r/32)*32*up(S,8) + "
+    "(c/8)*256 + (c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + (r/16)%2";
 constexpr std::string_view kAiterBf16Outputs =
     "w13_weight, w2_weight: U8 [E, N, C] (float4_e2m1fn_x2, is_shuffled)\n"
     "w13_weight_scale: U8 [E*2I, up(H/32,8)]\n"

@@ -207,7 +207,7 @@ const Layout kAiterInt4Layout = {
         "number: v / scale, to the nearest integer, ties to even, at most 7; two's complement\n"
         "number (n,k): nibble k%8/4 of byte 128*((n/16)*(K/16) + k/16) + 8*(n%16) + 4*(k%16/8) + "
         "k%4\n"
-        "scale (n,g): word 2*((g/2)*N + n) + g%2 of the expert's",
+        "scale (n,g): offset 2*((g/2)*N + n) + g%2",
     .preconditions = "H and I multiples of 64; scale bytes at most 252",
     .source =
         "vLLM 0.33.0 quantization/mxfp4.py, _setup_kernel_k3_situ_gfx942; ROCm/aiter 0122c48149c1 "

@@ -88,7 +88,9 @@ const Layout kAiterTritonW4a4Layout = {
 const Layout kAiterTritonW4a4RowInterleavedLayout = {
     .id = "aiter/triton-w4a4-row-interleaved",
     .outputs_doc = kAiterTritonW4a4Outputs,
-    .formula = "w13 first: row 2i+g takes row g*I+i, not in the bias; then as aiter/triton-w4a4",
+    .formula =
+        "w13: row 2i+g takes row g*I+i, not in the bias\n"
+        "as aiter/triton-w4a4",
     .preconditions = kAiterTritonW4a4Preconditions,
     .source = kAiterTritonW4a4Source,
     .kernel_library = kAiterTritonW4a4Library,

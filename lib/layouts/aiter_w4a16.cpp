@@ -44,11 +44,10 @@ const Layout kAiterW4a16Layout = {
         "w13_weight_scale, w2_weight_scale: U8 [E*N, S]\n"
         "w13_bias, w2_bias: F32 [E, N], when loaded",
     .formula =
-        "w13 row 2i+g -> r = 32*(i/16) + 16*g + i%16; w2 row r stays\n"
+        "w13 row 2i+g -> 32*(i/16) + 16*g + i%16, not in the bias\n"
+        "w13_bias row 2i+g -> g*I+i\n"
         "weight byte (r,c): offset (r/16)*16C + (c/16)*256 + (r%16)*16 + c%16\n"
-        "scale (r,c): offset (r/32)*32S + (c/8)*256 + (c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + "
-        "(r/16)%2\n"
-        "w13_bias: out[g*I+i] = in[2i+g]; w2_bias: order kept",
+        "scale (r,c): offset (r/32)*32S + (c/8)*256 + (c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + (r/16)%2",
     .preconditions = "H and I multiples of 256",
     .source = "AITER 0.1.13 aiter/ops/shuffle.py; vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py",
     .kernel_library = "AITER 0.1.13",

@@ -53,9 +53,8 @@ const Layout kCpuVnni32Layout = {
         "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
         "w13_bias, w2_bias: F32 [E, N], when loaded",
     .formula =
-        "code (n, j) -> byte (n/32)*32C + 32*(j/2) + 2*(n%16) + j%2, high nibble if n%32 >= 16\n"
-        "scale (n, s) -> (n/32)*32S + 32*s + n%32\n"
-        "bias: order kept",
+        "code (n,k): nibble n%32/16 of byte (n/32)*32C + 32*(k/2) + 2*(n%16) + k%2\n"
+        "scale (n,s): offset (n/32)*32S + 32*s + n%32",
     .preconditions = "H a multiple of 32, I of 32",
     .source =
         "vLLM a2c8fc6657 fused_moe/experts/cpu_moe.py, prepare_mxfp4_moe_layer_for_cpu; "

@@ -35,8 +35,8 @@ const Layout kCutlassMxfp4Layout = {
         "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
         "w13_bias, w2_bias: as loaded, when loaded",
     .formula =
-        "weights and biases: out = in\n"
-        "scale (r, c) goes to ((r/128)*(S/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4",
+        "weights and biases: as loaded\n"
+        "scale (r,c): offset ((r/128)*(S/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4",
     .preconditions = "H % 128 == 0, I % 128 == 0",
     .source =
         "vLLM 0.32.0 fused_moe/oracle/mxfp4.py, generic converter; "

@@ -31,7 +31,7 @@ const Layout kDeepgemmF32Layout = {
         "w13_weight, w2_weight: as loaded\n"
         "w13_weight_scale, w2_weight_scale: F32 [E, N, S]\n"
         "w13_bias, w2_bias: as loaded, when loaded",
-    .formula = "scale word n = code n << 23, little-endian",
+    .formula = "scale: s << 23",
     .preconditions = "none",
     .source =
         "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py, quantization/utils/fp8_utils.py, "

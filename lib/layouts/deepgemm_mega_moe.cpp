@@ -85,9 +85,8 @@ const Layout kDeepgemmMegaMoeLayout = {
         "w13_weight, w2_weight: I8 [E, N, C]\n"
         "w13_weight_scale, w2_weight_scale: I32 [E, S/4, N]",
     .formula =
-        "w13 row g*I + i (g = 0 gate, 1 up) goes to row R = 16*(i/8) + 8*g + i%8; of w2, R = r\n"
-        "scale (r, c) of N rows goes to byte ((c/4)*(N/128) + R/128)*512 + (R%32)*16 + "
-        "((R%128)/32)*4 + c%4",
+        "w13 row g*I+i -> 16*(i/8) + 8*g + i%8\n"
+        "scale (r,c): offset ((c/4)*(N/128) + r/128)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4",
     .preconditions = "H % 128 == 0, I % 128 == 0; no biases",
     .source =
         "vLLM 0.33.0 fused_moe/deep_gemm_mega_moe.py (DeepGemmMegaMoEExperts: _load_weight, "

@@ -41,9 +41,7 @@ const Layout kDeepgemmPackedLayout = {
         "w13_weight, w2_weight: as loaded\n"
         "w13_weight_scale, w2_weight_scale: I32 [E, up(S,4)/4, N]\n"
         "w13_bias, w2_bias: as loaded, when loaded",
-    .formula =
-        "byte j of word (k, n), little-endian, = scale code of row n, column 4k+j; 0 beyond the "
-        "columns",
+    .formula = "scale (n,s): byte s%4 of word [s/4][n]; 0 beyond the columns",
     .preconditions = "none",
     .source =
         "vLLM 017e9f4448 fused_moe/oracle/mxfp4.py; DeepGEMM 54e2261 csrc/apis/layout.hpp, "

@@ -58,11 +58,12 @@ const Layout kFlashinferCutlassSm90FoldedLayout = {
         "w13_weight_scale, w2_weight_scale: U8 [E, N/64, K/128, 16, 16]\n"
         "w13_bias, w2_bias: BF16 [E, N]",
     .formula =
-        "w13 row r < I takes loaded row 2r+1, row r >= I loaded row 2(r-I)\n"
-        "weight byte (r, c) goes to row r with bit 3 = c[3], word 8*(c/32) + 4*c[4] + c%4, slot "
-        "2*c[2] + r[3]; the word's code bits then mix as in triton/hopper\n"
-        "scale (r, c) goes to (r/64, c/4, r%16, 4*((r%64)/16) + c%4)\n"
-        "w13_bias: a NaN becomes 0x7FFF, F32 is rounded; w2_bias: as loaded",
+        "w13 row 2i+g -> (1-g)*I + i\n"
+        "weight byte (r,c): row r - r%16 + 8*c[3] + r%8, word 8*(c/32) + 4*c[4] + c%4, slot 2*c[2] "
+        "+ r[3]\n"
+        "mix: as triton/hopper\n"
+        "scale (r,c): (r/64, c/4, r%16, 4*((r%64)/16) + c%4)\n"
+        "w13_bias: a NaN becomes 0x7FFF, F32 is rounded",
     .preconditions = "H % 128 == 0, I % 128 == 0; both biases; gpt_oss family",
     .source =
         "vLLM 0.29.0 fused_moe/oracle/mxfp4.py; flashinfer 0.6.18 fused_moe/prepare.py "

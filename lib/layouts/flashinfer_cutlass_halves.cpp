@@ -61,10 +61,10 @@ const Layout kFlashinferCutlassSm90HalvesLayout = {
         "w13_weight_scale, w2_weight_scale: U8 [E, K/128, 4N]\n"
         "w13_bias, w2_bias: BF16 [E, N], when loaded",
     .formula =
-        "w13 row r takes loaded row (r+I)%2I\n"
-        "weight nibble (r, k) goes to row r with bit 3 = k[4], column (k - k%64) + 32*k[5] + "
-        "16*k[2] + 8*k[1] + 4*k[3] + 2*k[0] + r[3]\n"
-        "scale (r, c) goes to (c/4, 4r + c%4)",
+        "w13 row g*I+i -> (1-g)*I + i\n"
+        "code (r,k): row r - r%16 + 8*k[4] + r%8, column k - k%64 + 32*k[5] + 16*k[2] + 8*k[1] + "
+        "4*k[3] + 2*k[0] + r[3]\n"
+        "scale (r,c): (c/4, 4r + c%4)",
     .preconditions = "H % 128 == 0, I % 128 == 0",
     .source =
         "vLLM 017e9f4448 fused_moe/oracle/mxfp4.py; flashinfer 0.6.16.post3 fused_moe/core.py, "
@@ -84,8 +84,8 @@ const Layout kFlashinferCutlassSm90FoldedHalvesLayout = {
         "w13_weight_scale, w2_weight_scale: U8 [E, N/64, K/128, 16, 16]\n"
         "w13_bias, w2_bias: BF16 [E, N], when loaded",
     .formula =
-        "w13 row r takes loaded row (r+I)%2I\n"
-        "weight byte (r, c) and scale (r, c): as flashinfer/cutlass-sm90-folded",
+        "w13 row g*I+i -> (1-g)*I + i\n"
+        "weight byte (r,c) and scale (r,c): as flashinfer/cutlass-sm90-folded",
     .preconditions = "H % 128 == 0, I % 128 == 0",
     .source =
         "vLLM 0.29.0 fused_moe/oracle/mxfp4.py; flashinfer 0.6.18 fused_moe/prepare.py, "
@@ -105,8 +105,8 @@ const Layout kFlashinferCutlassMxfp8HalvesLayout = {
         "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
         "w13_bias, w2_bias: BF16 [E, N], when loaded",
     .formula =
-        "w13 row r takes loaded row (r+I)%2I\n"
-        "scale (r, c) then goes to ((r/128)*(S/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4",
+        "w13 row g*I+i -> (1-g)*I + i\n"
+        "scale (r,c): offset ((r/128)*(S/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4",
     .preconditions = "H % 128 == 0, I % 128 == 0",
     .source =
         "vLLM 017e9f4448 fused_moe/oracle/mxfp4.py; flashinfer 0.6.16.post3 "

@@ -25,10 +25,9 @@ const Layout kFlashinferCutlassMxfp8Layout = {
         "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
         "w13_bias, w2_bias: BF16 [E, N]",
     .formula =
-        "w13 row r < I takes loaded row 2r+1, row r >= I loaded row 2(r-I)\n"
-        "scale (r, c) then goes to ((r/128)*(S/4) + c/4)*512 + (r%32)*16 + "
-        "((r%128)/32)*4 + c%4\n"
-        "w13_bias: a NaN becomes 0x7FFF, F32 is rounded; w2_weight and w2_bias: as loaded",
+        "w13 row 2i+g -> (1-g)*I + i\n"
+        "scale (r,c): offset ((r/128)*(S/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4\n"
+        "w13_bias: a NaN becomes 0x7FFF, F32 is rounded",
     .preconditions = "H % 128 == 0, I % 128 == 0; both biases; gpt_oss family",
     .source =
         "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 "

@@ -24,9 +24,9 @@ const Layout kFlashinferCutlassSm90ScalesLayout = {
         "w13_weight_scale, w2_weight_scale: U8 [E, K/128, 4N]\n"
         "w13_bias, w2_bias: BF16 [E, N]",
     .formula =
-        "w13 row r < I takes loaded row 2r+1, row r >= I loaded row 2(r-I)\n"
-        "scale (r, c) goes to (c/4, 4r + c%4)\n"
-        "w13_bias: a NaN becomes 0x7FFF, F32 is rounded; w2_weight and w2_bias: as loaded",
+        "w13 row 2i+g -> (1-g)*I + i\n"
+        "scale (r,c): (c/4, 4r + c%4)\n"
+        "w13_bias: a NaN becomes 0x7FFF, F32 is rounded",
     .preconditions = "H % 128 == 0, I % 128 == 0; both biases; gpt_oss family",
     .source = "vLLM 0.21.0 fused_moe/oracle/mxfp4.py, gpt_oss converter",
     .outputs = cutlass_scales_outputs,

@@ -49,11 +49,11 @@ const Layout kFlashinferCutlassSm90Layout = {
         "w13_weight_scale, w2_weight_scale: U8 [E, K/128, 4N]\n"
         "w13_bias, w2_bias: BF16 [E, N]",
     .formula =
-        "w13 row r < I takes loaded row 2r+1, row r >= I loaded row 2(r-I)\n"
-        "weight nibble (r, k) goes to row r with bit 3 = k[4], column (k - k%64) + 32*k[5] + "
-        "16*k[2] + 8*k[1] + 4*k[3] + 2*k[0] + r[3]\n"
-        "scale (r, c) goes to (c/4, 4r + c%4)\n"
-        "w13_bias: a NaN becomes 0x7FFF, F32 is rounded; w2_bias: as loaded",
+        "w13 row 2i+g -> (1-g)*I + i\n"
+        "code (r,k): row r - r%16 + 8*k[4] + r%8, column k - k%64 + 32*k[5] + 16*k[2] + 8*k[1] + "
+        "4*k[3] + 2*k[0] + r[3]\n"
+        "scale (r,c): (c/4, 4r + c%4)\n"
+        "w13_bias: a NaN becomes 0x7FFF, F32 is rounded",
     .preconditions = "H % 128 == 0, I % 128 == 0; both biases; gpt_oss family",
     .source =
         "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 "

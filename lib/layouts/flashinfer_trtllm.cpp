@@ -74,13 +74,10 @@ const Layout kFlashinferTrtllmLayout = {
         "w13_weight_scale, w2_weight_scale: F8_E4M3 [E, N, S] (e8m0 bytes)\n"
         "w13_bias, w2_bias: F32 [E, N], when loaded",
     .formula =
-        "every tensor: output row d takes row s = 32*(d/32) + 4*(d%8) + (d%32)/8, w13's rows "
-        "counted as\n"
-        "up 0, gate 0, up 1, ...: loaded row s^1 (gpt_oss), I + s/2 for even s and s/2 for odd s "
-        "(generic)\n"
-        "scale (r, c) then goes to ((r/128)*(S/4) + c/4)*512 + (r%32)*16 + "
-        "((r%128)/32)*4 + c%4\n"
-        "bias word = BF16 bits << 16",
+        "w13 row 2i+g -> 2i + 1 - g (gpt_oss)\n"
+        "w13 row g*I+i -> 2i + 1 - g (generic)\n"
+        "every row r -> 32*(r/32) + 8*(r%4) + (r%32)/4\n"
+        "scale (r,c): offset ((r/128)*(S/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4",
     .preconditions = "H % 128 == 0, I % 128 == 0; gpt_oss: both biases",
     .source =
         "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 "

@@ -69,10 +69,11 @@ const Layout kHummingMmaLayout = {
     .outputs_doc = kMmaOutputs,
     .formula =
         "padded with codes 0, scale bytes 127, biases 0\n"
-        "code (n, k) = nibble P of word [k/16][c], c = 128*(n/64) + 16*(n%8) + 4*((k%8)/2) + "
-        "(n%64)/16, P = 4*(k%2) + 2*((n/8)%2) + (k/8)%2\n"
-        "scale (n, g) -> [g][64*(n/64) + 8*(n%8) + (n%64)/8]\n"
-        "bias n -> 32*(n/32) + 8*((n%8)/2) + 2*((n%32)/8) + n%2",
+        "code (n,k): nibble P of word [k/16][c]\n"
+        "c = 128*(n/64) + 16*(n%8) + 4*((k%8)/2) + (n%64)/16\n"
+        "P = 4*(k%2) + 2*((n/8)%2) + (k/8)%2\n"
+        "scale (n,g): [g][64*(n/64) + 8*(n%8) + (n%64)/8]\n"
+        "bias n: 32*(n/32) + 8*((n%8)/2) + 2*((n%32)/8) + n%2",
     .preconditions = kMmaPreconditions,
     .source = kHummingSource,
     .kernel_library = kHummingLibrary,
@@ -86,7 +87,9 @@ const Layout kHummingMmaLayout = {
 const Layout kHummingMmaNativeLayout = {
     .id = "humming/mma-native",
     .outputs_doc = kMmaOutputs,
-    .formula = "as humming/mma with P = 4*((n/8)%2) + 2*((k/8)%2) + k%2",
+    .formula =
+        "as humming/mma\n"
+        "P = 4*((n/8)%2) + 2*((k/8)%2) + k%2",
     .preconditions = kMmaPreconditions,
     .source = kHummingNewerSource,
     .kernel_library = "humming-kernels 0.1.16, 0.1.17 and 0.1.19",
@@ -100,7 +103,9 @@ const Layout kHummingMmaNativeLayout = {
 const Layout kHummingMmaFp16Layout = {
     .id = "humming/mma-fp16",
     .outputs_doc = kMmaOutputs,
-    .formula = "as humming/mma; a scale byte s becomes 8*max(0, min(s - 112, 30))",
+    .formula =
+        "as humming/mma\n"
+        "scale: 8*max(0, min(s - 112, 30))",
     .preconditions = kFp16Preconditions,
     .source = kHummingNewerSource,
     .kernel_library = kHummingNewerLibrary,
@@ -112,7 +117,9 @@ const Layout kHummingMmaFp16Layout = {
 const Layout kHummingMmaNativeFp16Layout = {
     .id = "humming/mma-native-fp16",
     .outputs_doc = kMmaOutputs,
-    .formula = "weights as humming/mma-native, scales as humming/mma-fp16",
+    .formula =
+        "as humming/mma-native\n"
+        "scale: 8*max(0, min(s - 112, 30))",
     .preconditions = kFp16Preconditions,
     .source = kHummingNewerSource,
     .kernel_library = kHummingNewerLibrary,
@@ -124,7 +131,9 @@ const Layout kHummingMmaNativeFp16Layout = {
 const Layout kHummingWgmmaLayout = {
     .id = "humming/wgmma",
     .outputs_doc = kMmaOutputs,
-    .formula = "as humming/mma with P = 4*(k%2) + 2*((k/8)%2) + (n/8)%2",
+    .formula =
+        "as humming/mma\n"
+        "P = 4*(k%2) + 2*((k/8)%2) + (n/8)%2",
     .preconditions = kMmaPreconditions,
     .source = kHummingSource,
     .kernel_library = kHummingLibrary,
@@ -144,13 +153,17 @@ const Layout kHummingW4A8Layout = {
         "w13_bias, w2_bias: BF16 [E, N'], when loaded\n"
         "w13_global_scale, w2_global_scale: F32 [E]",
     .formula =
-        "span = 12 (float8e4m3) or 3 (int8); max, min over the expert's padded scale bytes s\n"
-        "base = max - min(max - min, span); d = max(s, base) - s\n"
-        "scale: max(s, base) - base, then as humming/mma\n"
-        "global scale: 2^(base - 127), halved for int8\n"
+        "as humming/mma\n"
+        "max, min over the expert's padded scale bytes s\n"
+        "span = 12 (float8e4m3) or 3 (int8)\n"
+        "base = max - min(max - min, span)\n"
+        "d = max(s, base) - s\n"
+        "scale: max(s, base) - base\n"
+        "second scale: 2^(base - 127), halved for int8\n"
         "code: -0 becomes 0, then the magnitude * 2^-d is rounded to the nearest code, ties up\n"
-        "code (n, k) = nibble P of word [k/32][c], c = 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + "
-        "(n%32)/8, P = 2*(k%4) + (k/16)%2",
+        "code (n,k): nibble P of word [k/32][c]\n"
+        "c = 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + (n%32)/8\n"
+        "P = 2*(k%4) + (k/16)%2",
     .preconditions = "as humming/mma; an expert's scale bytes lie at most 127 + span apart",
     .source = kHummingSource,
     .kernel_library = kHummingLibrary,

@@ -40,14 +40,16 @@ const Layout kHummingInt8Layout = {
         "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded\n"
         "w13_weight_scale_2, w2_weight_scale_2: BF16 or F16 [E, N'] (params_dtype)",
     .formula =
-        "max, min over a row's scale bytes s; base = max - min(max - min, 3); "
+        "as humming/mma\n"
+        "max, min over the row's padded scale bytes s, whose new columns repeat the row's largest\n"
+        "base = max - min(max - min, 3)\n"
         "d = max(s, base) - s\n"
-        "scale: max(s, base) - base, then as humming/mma; new columns as the row's largest s, "
-        "new rows 0\n"
+        "scale: max(s, base) - base\n"
         "second scale: 2^(base - 128), 0 for new rows, in the order of biases\n"
         "code: -0 becomes 0, then the magnitude * 2^-d is rounded to the nearest code, ties up\n"
-        "code (n, k) = nibble P of word [k/32][c], c = 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + "
-        "(n%32)/8, P = 2*(k%4) + (k/16)%2",
+        "code (n,k): nibble P of word [k/32][c]\n"
+        "c = 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + (n%32)/8\n"
+        "P = 2*(k%4) + (k/16)%2",
     .preconditions = "as humming/mma; a row's scale bytes lie at most 130 apart",
     .source = kHummingNewerSource,
     .kernel_library = kHummingNewerLibrary,
@@ -73,14 +75,17 @@ const Layout kHummingFp8Layout = {
         "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded\n"
         "w13_weight_scale_2, w2_weight_scale_2: F32 [E]",
     .formula =
-        "max, min over the expert's scale bytes s, 127 among them where rows are padded; new "
-        "columns as the row's largest s\n"
-        "base = max - min(max - min, 11); d = max(s, base) - s\n"
-        "scale: max(s, base) - base + 1, then as humming/mma\n"
+        "as humming/mma\n"
+        "max, min over the expert's padded scale bytes s, whose new columns repeat the row's "
+        "largest\n"
+        "base = max - min(max - min, 11)\n"
+        "d = max(s, base) - s\n"
+        "scale: max(s, base) - base + 1\n"
         "second scale: 2^(base - 128)\n"
         "code: -0 becomes 0, then the magnitude * 2^-d is rounded to the nearest code, ties up\n"
-        "code (n, k) is in word [k/32][c], c = 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + (n%32)/8: "
-        "its sign in nibble 2*(k%4) + (k/16)%2, its magnitude in nibble 4*((k/16)%2) + k%4",
+        "sign (n,k): nibble 2*(k%4) + (k/16)%2 of word W\n"
+        "magnitude (n,k): nibble 4*((k/16)%2) + k%4 of word W\n"
+        "W = (k/32)*4N' + 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + (n%32)/8",
     .preconditions = "as humming/mma; an expert's scale bytes lie at most 138 apart",
     .source = kHummingNewerSource,
     .kernel_library = kHummingNewerLibrary,
@@ -98,7 +103,9 @@ const Layout kHummingFp8GlobalLayout = {
         "w13_weight_scale, w2_weight_scale: U8 [E, K'/32, N'] (e8m0)\n"
         "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded\n"
         "w13_global_scale, w2_global_scale: F32 [E]",
-    .formula = "as humming/fp8, but new columns of scales are 127, which counts as one of them",
+    .formula =
+        "as humming/fp8\n"
+        "max, min over the expert's padded scale bytes s",
     .preconditions = "as humming/fp8",
     .source =
         "vLLM 0.27.0 quantization/utils/humming_utils.py; humming-kernels 0.1.10 layer.py, "
@@ -123,8 +130,8 @@ const Layout kHummingFp8PackedKLayout = {
         "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded\n"
         "w13_weight_scale_2, w2_weight_scale_2: F32 [E]",
     .formula =
-        "as humming/fp8, but code (n, k) is in word [k/64][c], c = 128*(n/16) + 16*(n%8) + "
-        "4*((k%16)/4) + 2*((k%64)/32) + (n%16)/8",
+        "as humming/fp8\n"
+        "W = (k/64)*8N' + 128*(n/16) + 16*(n%8) + 4*((k%16)/4) + 2*((k%64)/32) + (n%16)/8",
     .preconditions = "as humming/fp8",
     .source = kHummingNewerSource,
     .kernel_library = kHummingNewerLibrary,

@@ -78,8 +78,10 @@ const Layout kHummingUmmaLayout = {
         "w13_weight_scale, w2_weight_scale: I32 [E, K'/128, N']\n"
         "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded",
     .formula =
-        "padded with codes 0, scale bytes 127, biases 0; weights as loaded; biases as humming/mma\n"
-        "scale (n, g) = byte g%4 of word [g/4][c], c = 128*(n/128) + 4*(n%32) + (n%128)/32",
+        "as humming/mma\n"
+        "weights: as loaded\n"
+        "scale (n,g): byte g%4 of word [g/4][c]\n"
+        "c = 128*(n/128) + 4*(n%32) + (n%128)/32",
     .preconditions = kBlockScaledPreconditions,
     .source = kHummingNewerSource,
     .kernel_library = kHummingNewerLibrary,
@@ -98,10 +100,11 @@ const Layout kHummingMxmmaFp8Layout = {
         "w13_weight_scale, w2_weight_scale: I32 [E, K'/64, N'/2]\n"
         "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded",
     .formula =
-        "padded as humming/umma; biases as humming/mma\n"
-        "code (n, k) = nibble P of word [k/32][c], c = 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + "
-        "(n%32)/8, P = 2*(k%4) + (k/16)%2\n"
-        "scale (n, g) = byte 2*((n%16)/8) + g%2 of word [g/2][8*(n/16) + n%8]",
+        "as humming/mma\n"
+        "code (n,k): nibble P of word [k/32][c]\n"
+        "c = 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + (n%32)/8\n"
+        "P = 2*(k%4) + (k/16)%2\n"
+        "scale (n,g): byte 2*((n%16)/8) + g%2 of word [g/2][8*(n/16) + n%8]",
     .preconditions = kBlockScaledPreconditions,
     .source = kHummingNewerSource,
     .kernel_library = kHummingNewerLibrary,
@@ -120,9 +123,9 @@ const Layout kHummingMxmmaFp4Layout = {
         "w13_weight_scale, w2_weight_scale: I32 [E, K'/128, N']\n"
         "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded",
     .formula =
-        "padded as humming/umma; biases as humming/mma\n"
-        "code (n, k) = nibble k%8 of word 4*((k/32)*N' + n) + (k%32)/8 of the expert's\n"
-        "scale (n, g) = byte g%4 of word [g/4][n]",
+        "as humming/mma\n"
+        "code (n,k): nibble k%8 of word 4*((k/32)*N' + n) + (k%32)/8\n"
+        "scale (n,g): byte g%4 of word [g/4][n]",
     .preconditions = kBlockScaledPreconditions,
     .source = kHummingNewerSource,
     .kernel_library = kHummingNewerLibrary,
@@ -141,10 +144,10 @@ const Layout kHummingMxmmaFp4TilesLayout = {
         "w13_weight_scale, w2_weight_scale: I32 [E, K'/128, N']\n"
         "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded",
     .formula =
-        "padded as humming/umma; biases as humming/mma\n"
-        "code (n, k) = nibble k%8 of word [k/64][c], c = 128*(n/16) + 16*(n%8) + 4*((k%32)/8) + "
-        "2*((n%16)/8) + (k%64)/32\n"
-        "scale (n, g) = byte g%4 of word [g/4][n]",
+        "as humming/mma\n"
+        "code (n,k): nibble k%8 of word [k/64][c]\n"
+        "c = 128*(n/16) + 16*(n%8) + 4*((k%32)/8) + 2*((n%16)/8) + (k%64)/32\n"
+        "scale (n,g): byte g%4 of word [g/4][n]",
     .preconditions = kBlockScaledPreconditions,
     .source =
         "vLLM 0.31.0 quantization/utils/humming/moe.py; humming-kernels 0.1.16 transform.py, "

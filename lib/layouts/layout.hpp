@@ -9,6 +9,14 @@
 // padding; a matrix has N rows and K columns (w13: 2I and H, w2: H and I), C = K/2 bytes or S =
 // K/32 scales a row. x[i] is bit i of x, `/` is integer division, up(x, m) is x rounded up to a
 // multiple of m.
+//
+// A formula is evaluated by a test (tests/cli/formulas.py), so each line is one of these, in this order:
+//   w13 row g*I+i -> 2i+g        where loaded rows go first; "row 2i+g takes row g*I+i" says the same
+//   scale (n,s): offset 4*n + s  where an element goes: an offset, "row A, column B", [A][B] or
+//                                (A, B, ...) in the output's shape, "nibble P of word W"
+//   scale: s + 6                 what a value becomes; P = k%2 defines a name
+//   as triton/hopper             all lines of another layout, "scale (n,s): as ..." those of scales;
+//                                lines behind it replace its own
 #pragma once
 
 #include <string>

@@ -159,10 +159,11 @@ const Layout kMarlinW4A16Layout = {
     .id = "marlin/w4a16",
     .outputs_doc = kMarlinOutputs,
     .formula =
-        "code (n, k) = nibble P of word [k/16][c], c = 128*(n/64) + 16*(n%8) + 4*((k%8)/2) + "
-        "(n%64)/16, P = 4*(k%2) + 2*((n/8)%2) + (k/8)%2\n"
-        "scale (n, g) -> [g][64*(n/64) + 8*(n%8) + 4*((n/32)%2) + 2*((n/8)%2) + (n/16)%2]\n"
-        "bias n -> 32*(n/32) + 8*((n%8)/2) + 2*((n%32)/8) + n%2",
+        "code (n,k): nibble P of word [k/16][c]\n"
+        "c = 128*(n/64) + 16*(n%8) + 4*((k%8)/2) + (n%64)/16\n"
+        "P = 4*(k%2) + 2*((n/8)%2) + (k/8)%2\n"
+        "scale (n,g): [g][64*(n/64) + 8*(n%8) + 4*((n/32)%2) + 2*((n/8)%2) + (n/16)%2]\n"
+        "bias n: 32*(n/32) + 8*((n%8)/2) + 2*((n%32)/8) + n%2",
     .preconditions = "H a multiple of 64, I of 32",
     .source = kMarlinSource,
     .outputs = [](const LayoutInput& input) { return marlin_outputs(input, Activation::k16Bit); },
@@ -173,10 +174,12 @@ const Layout kMarlinW4A8Fp8Layout = {
     .id = "marlin/w4a8-fp8",
     .outputs_doc = kMarlinOutputs,
     .formula =
-        "code (n, k) = nibble P of the expert's word W = 128*((k/32)*(N/32) + n/32) + 16*(n%8) + "
-        "4*((k%16)/4) + (n%32)/8, P = 2*(k%4) + (k/16)%2\n"
-        "scale (n, g) + 6 -> [g][32*(n/32) + 8*((n%8)/2) + 2*((n%32)/8) + n%2]\n"
-        "bias n -> 32*(n/32) + 8*((n%8)/2) + 2*((n%32)/8) + n%2",
+        "code (n,k): nibble P of word W\n"
+        "W = 128*((k/32)*(N/32) + n/32) + 16*(n%8) + 4*((k%16)/4) + (n%32)/8\n"
+        "P = 2*(k%4) + (k/16)%2\n"
+        "scale: s + 6\n"
+        "scale (n,g): [g][32*(n/32) + 8*((n%8)/2) + 2*((n%32)/8) + n%2]\n"
+        "bias n: 32*(n/32) + 8*((n%8)/2) + 2*((n%32)/8) + n%2",
     .preconditions = "H a multiple of 64, I of 32; no scale byte above 249",
     .source = kMarlinSource,
     .outputs = [](const LayoutInput& input) { return marlin_outputs(input, Activation::kFp8); },

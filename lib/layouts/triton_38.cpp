@@ -196,7 +196,7 @@ const Layout kAiterW4a8Triton38StridedLayout = triton_38_w4a8(
 const Layout kTriton38Cdna4Layout =
     triton_38("triton38/cdna4", kTriton38Cdna4Outputs,
               "value byte (n,c): as loaded\n"
-              "scale (n,s): as triton/cdna4, rows and columns padded with 0",
+              "scale (n,s), rows and columns padded with 0: as triton/cdna4",
               "none", kTriton38Source, [](const LayoutInput& input) {
                 return triton_outputs(input, kTriton38Values, kTriton38Cdna4Scales);
               });

@@ -50,7 +50,7 @@ const Layout kTritonStridedLayout = {
 const Layout kTritonStridedKInterleavedLayout = {
     .id = "triton/strided-k-interleaved",
     .outputs_doc = kTritonStridedOutputs,
-    .formula = "w13: index d of the last axis takes (d>>1) + (d&1)*(n/2)\nw2: as loaded",
+    .formula = "w13: index d of the last axis takes (d>>1) + (d&1)*(n/2)",
     .preconditions = "H a multiple of 64",
     .source = kTritonStridedSource,
     .kernel_library = "triton_kernels 3.6.0",
@@ -60,7 +60,7 @@ const Layout kTritonStridedKInterleavedLayout = {
 const Layout kTritonStridedRowInterleavedLayout = {
     .id = "triton/strided-row-interleaved",
     .outputs_doc = kTritonStridedOutputs,
-    .formula = "w13: row 2i+g takes row g*I+i, biases too\nw2: as loaded",
+    .formula = "w13: row 2i+g takes row g*I+i, biases too",
     .preconditions = "none",
     .source =
         "triton_kernels 3.6.0 layout_details/strided.py; vLLM 0.30.0 fused_moe/oracle/mxfp4.py",

@@ -2,15 +2,18 @@
 convert the blob itself, which has to give the same blob, file by file, or to say what is lost.
 All layouts of the two commits and the newest release; of other releases those that these do not list.
 Wherever nothing is declared lost, the unpacked tensors are the input's and the second blob's files are
-the first one's. every_layout.py PROGRAM [STEP], in an empty directory: of the rows every STEP-th goes the round."""
+the first one's. Each layout's bytes are also what its formula says (formulas.py), with sizes that are drawn.
+every_layout.py PROGRAM [STEP], in an empty directory: of the rows every STEP-th goes the round."""
 import glob
 import itertools
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 
+import formulas
 import layer_files
 import numpy
 
@@ -44,10 +47,10 @@ def listed(what, *flags):
 def make_input(path, family, input_scales=False, biases=True, hidden=320, inter=160):
     """Sizes that most layouts pad, so that cropping is seen too."""
     experts = 2
-    random = numpy.random.default_rng(5)
-    codes = lambda *shape: ("U8", random.integers(0, 256, shape, dtype="u1"))
-    scales = lambda *shape: ("U8", random.integers(118, 126, shape, dtype="u1"))
-    bias = lambda *shape: ("BF16", random.integers(0x3C00, 0x3F00, shape, dtype="u2"))
+    generator = numpy.random.default_rng(5)
+    codes = lambda *shape: ("U8", generator.integers(0, 256, shape, dtype="u1"))
+    scales = lambda *shape: ("U8", generator.integers(118, 126, shape, dtype="u1"))
+    bias = lambda *shape: ("BF16", generator.integers(0x3C00, 0x3F00, shape, dtype="u2"))
     tensors = {}
     for layer in (0, 3):
         prefix = "model.layers.%d.mlp.experts." % layer
@@ -60,7 +63,7 @@ def make_input(path, family, input_scales=False, biases=True, hidden=320, inter=
         if input_scales:
             for name in ("w13_input_scale", "w2_input_scale"):
                 tensors[prefix + name] = ("F32", numpy.full(experts, 0.5, "f4"))
-    layer_files.write(path, tensors, {"family": family})
+    layer_files.write(path, tensors, {"family": family.removeprefix("drawn_")})
 
 
 def tensors_of(directory):
@@ -128,13 +131,38 @@ def round_trip_loaded(source, flags):
     return ""
 
 
+def check_formula(layouts, layout, source, flags):
+    """Sizes as they are if the layout takes them, else padded."""
+    family = "gpt_oss" if "gpt_oss" in source else "generic"
+    for pad in ("none", "auto"):
+        made = [run("convert", source, "-o", out, "--force", "--pad", pad, *flags, *emit)
+                for out, emit in (("packed", ()), ("back", ("--emit", "loaded")))]
+        if made[0].returncode == 0:
+            break
+    assert made[0].returncode == made[1].returncode == 0 or source.startswith("drawn"), made
+    if made[0].returncode != 0:
+        return
+    for path in sorted(glob.glob("packed/layer-*")):
+        loaded, written = ({name.split(".")[-1]: array for name, array in layer_files.read(file)[0].items()}
+                           for file in (path.replace("packed", "back"), path))
+        formulas.check(layouts, layout, loaded, written, family, "humming_input_dtype=int8" in flags)
+
+
+def make_inputs(prefix="", **sizes):
+    for family in (prefix + "gpt_oss", prefix + "generic"):
+        make_input(family + ".safetensors", family, **sizes)
+        make_input(family + "_scales.safetensors", family, input_scales=True, **sizes)
+        make_input(family + "_plain.safetensors", family, biases=False, **sizes)
+        make_input(family + "_whole.safetensors", family, **{**sizes, "biases": False, "hidden": 384, "inter": 256})
+
+
 def main():
-    for family in ("gpt_oss", "generic"):
-        make_input(family + ".safetensors", family)
-        make_input(family + "_scales.safetensors", family, input_scales=True)
-        make_input(family + "_plain.safetensors", family, biases=False)
-        make_input(family + "_whole.safetensors", family, biases=False, hidden=384, inter=256)
-    rows, made, known, lossy, missing = set(), set(), set(), 0, {row["id"] for row in listed("layouts")}
+    make_inputs()
+    drawn = {name: 32 * random.randint(2, 16) for name in ("hidden", "inter")}
+    print("formulas with", drawn)
+    make_inputs("drawn_", **drawn)
+    layouts = {row["id"]: row for row in listed("layouts")}
+    rows, made, known, lossy, missing = set(), set(), set(), 0, set(layouts)
     revisions = [row["revision"] for row in listed("revisions")]
     newest = {name.split("-")[0]: name for name in revisions}  # of each engine
     whole = [name for name in revisions if name.startswith("vllm-20") or name in newest.values()]
@@ -159,6 +187,12 @@ def main():
                 if row in rows:
                     continue
                 rows.add(row)
+                try:
+                    if layout in missing or "int8" in "".join(knobs):
+                        check_formula(layouts, layout, source, flags)
+                        check_formula(layouts, layout, "drawn_" + source, flags)
+                except AssertionError as error:
+                    sys.exit("%s: %s" % (" ".join(flags), error))
                 missing.discard(layout)
                 if len(rows) % STEP:
                     continue
