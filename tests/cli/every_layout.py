@@ -163,6 +163,7 @@ def main():
     make_inputs("drawn_", **drawn)
     layouts = {row["id"]: row for row in listed("layouts")}
     rows, made, known, lossy, missing = set(), set(), set(), 0, set(layouts)
+    evaluated = set()
     revisions = [row["revision"] for row in listed("revisions")]
     newest = {name.split("-")[0]: name for name in revisions}  # of each engine
     whole = [name for name in revisions if name.startswith("vllm-20") or name in newest.values()]
@@ -188,7 +189,8 @@ def main():
                     continue
                 rows.add(row)
                 try:
-                    if layout in missing or "int8" in "".join(knobs):
+                    if (layout, flags[-1]) not in evaluated and (layout in missing or "int8" in flags[-1]):
+                        evaluated.add((layout, flags[-1]))
                         check_formula(layouts, layout, source, flags)
                         check_formula(layouts, layout, "drawn_" + source, flags)
                 except AssertionError as error:

@@ -4,6 +4,7 @@
 #include <hwy/targets.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,18 @@
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
 #include "lib/layouts/triton_common.hpp"
 #include "lib/steps/hopper_value_step.hpp"
-#include "tests/unit/layout_runner.hpp"
 
 namespace mxfp4 {
 namespace {
 
-using layout_test::Bytes;
+using Bytes = std::vector<std::byte>;
+
+Bytes some_bytes(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  Bytes bytes(static_cast<size_t>(count));
+  for (std::byte& b : bytes) b = static_cast<std::byte>(random() & 0xFFU);
+  return bytes;
+}
 
 struct FastStep {
   const char* name;
@@ -39,7 +46,7 @@ void expect_equal(const FastStep& of, int64_t rows, int64_t columns, unsigned se
   const auto size = static_cast<size_t>(rows * columns);
   ASSERT_EQ(step_in_bytes(fast), plain.in_bytes());
   ASSERT_EQ(step_out_bytes(fast), plain.out_bytes());
-  const Bytes in = layout_test::drawn_bytes(rows * columns + 1, seed);
+  const Bytes in = some_bytes(rows * columns + 1, seed);
   const ConstBytes odd = ConstBytes(in).subspan(1);
   Bytes scratch(static_cast<size_t>(plain.scratch_bytes()));
   Bytes want(size + 1, std::byte{0xEE});
@@ -59,7 +66,7 @@ void expect_equal_streamed(const FastStep& of, int64_t rows, int64_t columns, un
   SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
   const Custom fast = of.step(rows, columns);
   const auto size = static_cast<size_t>(rows * columns);
-  const Bytes in = layout_test::drawn_bytes(rows * columns, seed);
+  const Bytes in = some_bytes(rows * columns, seed);
   Bytes want(size);
   step_forward(Step(fast), in, want);
   Buffer packed;
