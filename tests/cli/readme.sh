@@ -37,8 +37,6 @@ expect_exit 2 "$BIN" list nothing
 same 'what list shows' "$(section Commands | sed -n 's/^| `list` | //p' | grep -o '`[a-z]*`' | tr -d '`')" \
   "$(sed -n 's/^hint: one of //p' stderr | sed 's/, /\n/g')"
 same styles "$(section Inputs | first_column)" "$("$BIN" list styles --json | sed -n 's/.*"style": "\(.*\)",/\1/p')"
-same 'exit codes' "$(section 'Exit codes' | first_column)" \
-  "$(sed -n '/^\.SH EXIT STATUS/,/^\.PP/p' "$SOURCE_DIR/man/mxfp4-repack.1" | grep -A1 '^\.TP' | sed -nE 's/^\.(BR?) ([0-9].*)/\2/p' | grep -oE '[0-9]+')"
 said=$(section 'Backends and layouts' | tr '\n' ' ' | sed 's/.*stock packages that is //; s/\. .*//')
 for row in sm100:FLASHINFER_TRTLLM_MXFP4_BF16 sm90:TRITON gfx942:TRITON gfx950:TRITON sm80:MARLIN sm120:MARLIN; do
   "$BIN" explain small --arch "${row%:*}" -q | head -n 1 | grep -q "^${row#*:}," || fail "another backend: $row"

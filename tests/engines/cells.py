@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The deployments that public recipes use (cells.json), as the table of scripts/python/VLLM.md that says what serves each.
+"""The deployments that public recipes use (cells.json), as the table of tests/bench/README.md that says what serves each.
 
     cells.py PROGRAM            prints the table
-    cells.py PROGRAM --write    puts it into VLLM.md; --check: exits 1 unless it is there
+    cells.py PROGRAM --write    puts it into that page; --check: exits 1 unless it is there
     cells.py --store DATE FILE...    keeps what tests/python/engine/cell_row.py found in testdata/engines/cells.json
 
 cells.json: a cell is a model, a GPU, the flags of the recipe in this program's words, and a source with its own date, or the one on which it
@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PAGE = os.path.join(ROOT, "scripts", "python", "VLLM.md")
+PAGE = os.path.join(ROOT, "tests", "bench", "README.md")
 EXECUTED = os.path.join(ROOT, "testdata", "engines", "cells.json")
 BEGIN, END = "<!-- cells: `tests/engines/cells.py` makes this table -->\n", "<!-- end of cells -->\n"
 sys.path.insert(0, os.path.join(ROOT, "scripts", "python"))
@@ -124,7 +124,7 @@ def main():
     stored, after = rest.split(END)
     if sys.argv[2] == "--check":
         if stored != made:
-            print("VLLM.md: the table of recipes is another; tests/engines/cells.py PROGRAM --write makes it", file=sys.stderr)
+            print("tests/bench/README.md: the table of recipes is another; tests/engines/cells.py PROGRAM --write makes it", file=sys.stderr)
         return int(stored != made)
     with open(PAGE, "w", encoding="utf-8") as file:
         file.write(before + BEGIN + made + END + after)
