@@ -3,6 +3,7 @@
 #include "lib/layouts/triton_common.hpp"
 
 #include "lib/core/checked.hpp"
+#include "lib/layouts/input_scales.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
@@ -41,9 +42,6 @@ Storage storage_of(Slot slot, const TritonMatrix& matrix, const TritonSwizzle& s
   return storage;
 }
 
-// How the two halves of w13 are interleaved before the swizzle.
-enum class W13Weave : uint8_t { kNone, kLastAxis, kRows };
-
 // Weaves the two halves of each of `rows` rows of `count` units.
 Permute interleave_halves(Unit unit, int64_t rows, int64_t count) {
   return {unit, {rows, 2, count / 2}, {0, 2, 1}};
@@ -56,38 +54,7 @@ Permute interleave_w13(const ExpertMatrix& expert, W13Weave weave) {
   return {Unit::kByte, {2, expert.rows / 2, expert.row_bytes}, {1, 0, 2}};
 }
 
-// A bias has one axis, which either weave interleaves.
-std::vector<Output> triton_outputs_with(const LayoutInput& input, const TritonSwizzle& value,
-                                        const TritonSwizzle& scale, W13Weave weave) {
-  const LoadedSpec& loaded = input.loaded;
-  std::vector<Output> outputs;
-  for (Slot slot :
-       {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale, Slot::kW2WeightScale}) {
-    const ExpertMatrix expert = loaded.expert(slot);
-    Program first(expert.bytes());
-    if (weave != W13Weave::kNone && slot_is_w13(slot)) first.then(interleave_w13(expert, weave));
-    outputs.push_back(triton_output(loaded, slot, std::move(first), expert.row_bytes,
-                                    is_weight(slot) ? value : scale));
-  }
-  for (Slot slot : {Slot::kW13Bias, Slot::kW2Bias}) {
-    if (!loaded.has(slot)) continue;
-    Output output = f32_bias_output(loaded, slot);
-    if (weave != W13Weave::kNone && slot_is_w13(slot)) {
-      output.program.then(interleave_halves(Unit::kWord32, 1, loaded.expert(slot).rows));
-    }
-    outputs.push_back(std::move(output));
-  }
-  return outputs;
-}
-
-}  // namespace
-
-void append_padding(Program& program, const TritonMatrix& matrix, int64_t rows, int64_t columns,
-                    std::byte fill) {
-  if (rows == matrix.rows && columns == matrix.columns) return;
-  program.then(PadMatrix{matrix.rows, matrix.columns, rows, columns, fill});
-}
-
+// `first` (whose result is rows x columns bytes an expert), then the swizzle.
 Output triton_output(const LoadedSpec& loaded, Slot slot, Program first, int64_t columns,
                      const TritonSwizzle& swizzle) {
   const TritonMatrix stored{loaded.dims.num_experts, loaded.expert(slot).rows, columns};
@@ -100,23 +67,47 @@ Output triton_output(const LoadedSpec& loaded, Slot slot, Program first, int64_t
   return output;
 }
 
-std::vector<Output> triton_outputs(const LayoutInput& input, const TritonSwizzle& value,
-                                   const TritonSwizzle& scale) {
-  return triton_outputs_with(input, value, scale, W13Weave::kNone);
+void require_sizes(std::string_view layout_id, const LayerDims& dims, const TritonParts& parts) {
+  require_multiple(layout_id, "hidden size", dims.hidden_size, parts.multiple);
+  require_multiple(layout_id, "intermediate size", dims.intermediate_size, parts.multiple);
+  if (parts.weave == W13Weave::kLastAxis) {
+    require_multiple(layout_id, "hidden size", dims.hidden_size, 2 * kBlock);
+  }
 }
 
-std::vector<Output> triton_k_interleaved_outputs(std::string_view layout_id,
-                                                 const LayoutInput& input,
-                                                 const TritonSwizzle& value,
-                                                 const TritonSwizzle& scale) {
-  require_multiple(layout_id, "hidden size", input.loaded.dims.hidden_size, 2 * kBlock);
-  return triton_outputs_with(input, value, scale, W13Weave::kLastAxis);
+}  // namespace
+
+void append_padding(Program& program, const TritonMatrix& matrix, int64_t rows, int64_t columns,
+                    std::byte fill) {
+  if (rows == matrix.rows && columns == matrix.columns) return;
+  program.then(PadMatrix{matrix.rows, matrix.columns, rows, columns, fill});
 }
 
-std::vector<Output> triton_row_interleaved_outputs(const LayoutInput& input,
-                                                   const TritonSwizzle& value,
-                                                   const TritonSwizzle& scale) {
-  return triton_outputs_with(input, value, scale, W13Weave::kRows);
+std::vector<Output> triton_outputs(std::string_view layout_id, const LayoutInput& input,
+                                   const TritonParts& parts) {
+  const LoadedSpec& loaded = input.loaded;
+  if (parts.input_scales) require_input_scales(loaded);
+  require_sizes(layout_id, loaded.dims, parts);
+  const bool woven = parts.weave != W13Weave::kNone;
+  std::vector<Output> outputs;
+  for (Slot slot :
+       {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale, Slot::kW2WeightScale}) {
+    const ExpertMatrix expert = loaded.expert(slot);
+    Program first(expert.bytes());
+    if (woven && slot_is_w13(slot)) first.then(interleave_w13(expert, parts.weave));
+    outputs.push_back(triton_output(loaded, slot, std::move(first), expert.row_bytes,
+                                    is_weight(slot) ? parts.value : parts.scale));
+  }
+  for (Slot slot : {Slot::kW13Bias, Slot::kW2Bias}) {
+    if (!loaded.has(slot)) continue;
+    Output output = f32_bias_output(loaded, slot);
+    if (woven && slot_is_w13(slot)) {
+      output.program.then(interleave_halves(Unit::kWord32, 1, loaded.expert(slot).rows));
+    }
+    outputs.push_back(std::move(output));
+  }
+  if (parts.input_scales) append_input_scale_maxima(layout_id, loaded, outputs);
+  return outputs;
 }
 
 }  // namespace mxfp4

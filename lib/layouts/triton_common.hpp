@@ -1,7 +1,6 @@
 // Shared by the layouts of triton_kernels. The reference views each loaded matrix [E, N, columns]
 // transposed, as [E, columns, N], and swizzles it for an arch; we write the storage's memory in
 // address order. Values and scales of both projections go through the same two swizzles.
-//   std::vector<Output> outputs = triton_outputs(input, kHopperValueSwizzle, kHopperScaleSwizzle);
 // Source: vLLM a2c8fc6657 quantization/utils/mxfp4_utils.py, _swizzle_mxfp4; triton_kernels 3.6.0
 // tensor.py and tensor_details/layout.py.
 #pragma once
@@ -30,16 +29,18 @@ enum class TritonView : uint8_t {
   kWrappedAsStored,  // as they are, and the wrapper claims that shape too
 };
 
+// Appends the steps for one expert and returns the physical row-major shape for all of them:
+// [E, rows, columns], which the engine views transposed, or the storage's own shape if of rank 5.
+using TritonAppend = Shape (*)(Program& program, const TritonMatrix& matrix);
+
 // One layout class of triton_kernels.
 struct TritonSwizzle {
   std::string_view layout;       // class, "HopperMXValueLayout"
   std::string_view layout_name;  // "HOPPER_VALUE"
-  std::vector<std::pair<std::string, int64_t>> kwargs;
-  // Appends the steps for one expert and returns the physical row-major shape for all of them:
-  // [E, rows, columns], which the engine views transposed, or the storage's own shape if of rank 5.
-  Shape (*append)(Program& program, const TritonMatrix& matrix);
+  std::vector<std::pair<std::string, int64_t>> kwargs{};
+  TritonAppend append = nullptr;
   // Bytes that the kernel may read past the end; null: none.
-  int64_t (*slack_bytes)(const TritonMatrix& matrix);
+  int64_t (*slack_bytes)(const TritonMatrix& matrix) = nullptr;
   // The engine adds columns of `column_fill` up to a multiple of this before it hands the
   // tensor over.
   int64_t column_multiple = 1;
@@ -53,41 +54,48 @@ struct TritonSwizzle {
 void append_padding(Program& program, const TritonMatrix& matrix, int64_t rows, int64_t columns,
                     std::byte fill = std::byte{0});
 
-extern const TritonSwizzle kStridedSwizzle;  // values and scales
-extern const TritonSwizzle kHopperValueSwizzle;
-extern const TritonSwizzle kHopperScaleSwizzle;
-extern const TritonSwizzle kBlackwellValueSwizzle;
-extern const TritonSwizzle kBlackwellScaleSwizzle;
-extern const TritonSwizzle kCdna4ScaleSwizzle;
+// Values, or scales; kStrided is both.
+extern const TritonSwizzle kStrided;
+extern const TritonSwizzle kHopperValues;     // padded to multiples of 16 rows and 32 bytes
+extern const TritonSwizzle kHopper64Values;   // of 64 and 64
+extern const TritonSwizzle kHopper256Values;  // of 256 and 64
+extern const TritonSwizzle kHopperScales;
+extern const TritonSwizzle kHopperScalesByFour;      // columns padded to a multiple of 4 with 0
+extern const TritonSwizzle kHopperScalesByFourOnes;  // with 0x7F
+extern const TritonSwizzle kBlackwellValues;
+extern const TritonSwizzle kBlackwellScales;
+extern const TritonSwizzle kCdna4Scales;
+extern const TritonSwizzle kTriton38Values;
+extern const TritonSwizzle kTriton38StridedScales;
+extern const TritonSwizzle kTriton38Cdna4Scales;
+extern const TritonSwizzle kTriton38Gfx1250Scales;
 
 // The Hopper value swizzle of rows x columns bytes (multiples of 16 and 32), in plain
 // steps. The swizzle itself runs one equal step that is faster.
 [[nodiscard]] Program hopper_value_definition(int64_t rows, int64_t columns);
 
-// A weight or scale slot: `first` (whose result is rows x columns bytes an expert), then the
-// swizzle.
-[[nodiscard]] Output triton_output(const LoadedSpec& loaded, Slot slot, Program first,
-                                   int64_t columns, const TritonSwizzle& swizzle);
+// How the two halves of w13 are interleaved before the swizzle; w2 never is. A bias has one axis,
+// which either way interleaves (after widening).
+enum class W13Weave : uint8_t {
+  kNone,
+  // Index d of the last axis takes (d >> 1) + (d & 1) * (n / 2); n = 6: 0 3 1 4 2 5. So K of w13 is
+  // permuted, not its gate and up rows.
+  kLastAxis,
+  kRows,  // row 2i + g takes row g I + i, g = 0 for gate and 1 for up
+};
 
-// Weights and scales swizzled, biases widened to F32, every order kept.
-[[nodiscard]] std::vector<Output> triton_outputs(const LayoutInput& input,
-                                                 const TritonSwizzle& value,
-                                                 const TritonSwizzle& scale);
+struct TritonParts {
+  const TritonSwizzle& value;
+  const TritonSwizzle& scale;
+  W13Weave weave;
+  int64_t multiple;   // of H and I
+  bool input_scales;  // reduced to their maxima, at the end
+};
 
-// The same, after interleaving the two halves of the last axis of each w13 tensor:
-//   output index d takes input index (d >> 1) + (d & 1) * (n / 2)      n = 6: 0 3 1 4 2 5
-// over the H/2 bytes of a weight row, the H/32 scales of a scale row, and the 2I elements of the
-// bias (after widening). So K of w13 is permuted, not its gate and up rows; w2 is untouched.
-// Throws Error::unsupported unless H is a multiple of 64.
-[[nodiscard]] std::vector<Output> triton_k_interleaved_outputs(std::string_view layout_id,
-                                                               const LayoutInput& input,
-                                                               const TritonSwizzle& value,
-                                                               const TritonSwizzle& scale);
-
-// Weights and scales swizzled and biases widened after interleaving the gate and up rows of w13:
-// output row 2i + g takes input row g I + i, g = 0 for gate and 1 for up. w2 is untouched.
-[[nodiscard]] std::vector<Output> triton_row_interleaved_outputs(const LayoutInput& input,
-                                                                 const TritonSwizzle& value,
-                                                                 const TritonSwizzle& scale);
+// Weights and scales swizzled, biases widened to F32. Throws Error::unsupported unless the sizes
+// are multiples, for kLastAxis H of 64, and unless there are input scales that are asked for.
+[[nodiscard]] std::vector<Output> triton_outputs(std::string_view layout_id,
+                                                 const LayoutInput& input,
+                                                 const TritonParts& parts);
 
 }  // namespace mxfp4
