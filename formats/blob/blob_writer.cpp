@@ -18,23 +18,14 @@
 namespace mxfp4 {
 namespace {
 
-// Calls visit(begin, end) for the frames of a piece, in bytes of its tensor.
+// Calls visit(content) for the frames of a piece.
 template <class Visit>
-void each_frame(const PlannedTensor& tensor, const Piece& piece, Visit&& visit) {
-  int64_t at = piece.first_granule * tensor.granule_bytes;
+void each_frame(const PlannedTensor& tensor, const Piece& piece, ConstBytes decoded,
+                Visit&& visit) {
   for (int64_t size : frame_sizes(piece.granules, tensor.granule_bytes)) {
-    visit(at, at + size);
-    at += size;
+    visit(decoded.first(static_cast<size_t>(size)));
+    decoded = decoded.subspan(static_cast<size_t>(size));
   }
-}
-
-// The blocks of a frame that holds bytes [begin, end) of a tensor of codes.
-std::vector<FrameBlock> blocks_of(const PlannedTensor& tensor, int64_t begin, int64_t end) {
-  std::vector<PaddingRun> padding;
-  if (tensor.padding) {
-    padding = padding_between(*tensor.padding, tensor.granule_bytes, begin, end);
-  }
-  return cut_into_blocks(end - begin, padding);
 }
 
 }  // namespace
@@ -42,23 +33,22 @@ std::vector<FrameBlock> blocks_of(const PlannedTensor& tensor, int64_t begin, in
 void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piece& piece,
                   OutgoingPiece& outgoing) {
   outgoing.frames.clear();
+  outgoing.blocks.clear();
   outgoing.compressed.clear();
+  const ConstBytes decoded = outgoing.decoded;
   if (tensor.codes) {
-    each_frame(tensor, piece, [&](int64_t begin, int64_t end) {
-      const int64_t bytes = raw_frame_bytes(blocks_of(tensor, begin, end));
-      outgoing.frames.push_back({bytes, end - begin, 0});
+    each_frame(tensor, piece, decoded, [&](ConstBytes content) {
+      const auto bytes = static_cast<int64_t>(content.size());
+      outgoing.blocks.push_back(cut_into_blocks(bytes, find_runs(content)));
+      outgoing.frames.push_back({raw_frame_bytes(outgoing.blocks.back()), bytes, 0});
     });
     return;
   }
   outgoing.tensor_sum.begin(piece.first_granule * tensor.granule_bytes);
-  ConstBytes decoded = outgoing.decoded;
   // Raw frames are less than a thousandth longer. Memory that grows is copied, and touched twice.
   outgoing.compressed.reserve(decoded.size() + decoded.size() / 1000 + 1000);
-  each_frame(tensor, piece, [&](int64_t begin, int64_t end) {
-    const auto size = static_cast<size_t>(end - begin);
-    outgoing.frames.push_back(
-        encoder.encode(decoded.first(size), outgoing.compressed, &outgoing.tensor_sum));
-    decoded = decoded.subspan(size);
+  each_frame(tensor, piece, decoded, [&](ConstBytes content) {
+    outgoing.frames.push_back(encoder.encode(content, outgoing.compressed, &outgoing.tensor_sum));
   });
 }
 
@@ -163,13 +153,10 @@ class BlobWriter::LayerFile {
                           GatheredWrite& write) {
     const auto emit = [&write](ConstBytes bytes) { write.add(bytes); };
     piece.tensor_sum.begin(planned.first_granule * tensor.granule_bytes);
-    ConstBytes rest = piece.decoded;
     size_t frame = 0;
-    each_frame(tensor, planned, [&](int64_t begin, int64_t end) {
-      const ConstBytes content = rest.first(static_cast<size_t>(end - begin));
-      piece.frames[frame++] =
-          write_raw_frame(content, blocks_of(tensor, begin, end), &piece.tensor_sum, emit);
-      rest = rest.subspan(content.size());
+    each_frame(tensor, planned, piece.decoded, [&](ConstBytes content) {
+      piece.frames[frame] = write_raw_frame(content, piece.blocks[frame], &piece.tensor_sum, emit);
+      ++frame;
     });
   }
 

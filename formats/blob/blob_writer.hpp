@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/blob/frame_blocks.hpp"
 #include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/seekable_zstd.hpp"
@@ -21,6 +22,7 @@ struct OutgoingPiece {
   ConstBytes decoded;
   // With zstd: the frames of `decoded`. Those of codes get their checksums only in store().
   std::vector<FrameInfo> frames;
+  std::vector<std::vector<FrameBlock>> blocks;  // of each frame of codes
   std::vector<std::byte> compressed;  // the frames' bytes; empty for codes, whose frames are made
                                       // as they are written
   int64_t offset = 0;                 // in the file

@@ -17,10 +17,10 @@ using zstd_frame::kBlockHeaderBytes;
 constexpr int64_t kLeastAligned = 32 << 10;
 constexpr int64_t kSmallEnd = kBlockAlignment;  // of a frame that would end with such a block
 
-// Bytes of a probe for runs. Probes are tried end to end, so a run of kLeastPadding bytes holds a
-// whole probe wherever it begins.
+// Bytes of a probe for runs, and from one probe to the next: a run of kLeastRun bytes holds a whole
+// probe wherever it begins.
 constexpr size_t kRunProbe = 16;
-static_assert(kLeastPadding >= 2 * kRunProbe - 1);
+constexpr size_t kProbeStep = kLeastRun - kRunProbe;
 
 // Whether the kRunProbe bytes are equal.
 bool has_one_value(ConstBytes probe) {
@@ -84,13 +84,13 @@ class BlockCutter {
 
 }  // namespace
 
-std::vector<PaddingRun> find_runs(ConstBytes in) {
-  std::vector<PaddingRun> runs;
+std::vector<ByteRun> find_runs(ConstBytes in) {
+  std::vector<ByteRun> runs;
   auto free = in.begin();  // behind the last run
   for (size_t at = 0; at + kRunProbe <= in.size();) {
     const ConstBytes probe = in.subspan(at, kRunProbe);
     if (!has_one_value(probe)) {
-      at += kRunProbe;
+      at += kProbeStep;
       continue;
     }
     const auto here = in.begin() + static_cast<ptrdiff_t>(at);
@@ -98,17 +98,17 @@ std::vector<PaddingRun> find_runs(ConstBytes in) {
     const auto begin =
         std::find_if(std::reverse_iterator(here), std::reverse_iterator(free), differs).base();
     const auto end = std::find_if(here, in.end(), differs);
-    if (end - begin >= kLeastPadding) runs.push_back({begin - in.begin(), end - begin});
+    if (end - begin >= kLeastRun) runs.push_back({begin - in.begin(), end - begin});
     free = end;
     at = static_cast<size_t>(end - in.begin());
   }
   return runs;
 }
 
-std::vector<FrameBlock> cut_into_blocks(int64_t bytes, std::span<const PaddingRun> runs) {
+std::vector<FrameBlock> cut_into_blocks(int64_t bytes, std::span<const ByteRun> runs) {
   BlockCutter cutter;
   int64_t at = 0;
-  for (const PaddingRun& run : runs) {
+  for (const ByteRun& run : runs) {
     cutter.cut(at, run.begin, false);
     at = run.begin + run.bytes;
     cutter.cut(run.begin, at, true);

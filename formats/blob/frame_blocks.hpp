@@ -1,6 +1,5 @@
 // Cuts what is to be a zstd frame into blocks: RLE blocks for runs of one value, raw blocks for the
-// rest. For codes the plan says where runs lie, since their padding is known before a byte is made;
-// in scales and biases, which are few bytes, runs are searched.
+// rest.
 //
 // The content of large raw blocks lies as in the decoded bytes, modulo 32: processors of AMD need a
 // third more time, and for some places three times as much, to copy from the page cache to memory
@@ -13,7 +12,6 @@
 #include <vector>
 
 #include "lib/core/tensor.hpp"
-#include "lib/plan/padding.hpp"
 
 namespace mxfp4 {
 
@@ -30,6 +28,17 @@ inline constexpr int64_t kChecksumBytes = 4;
 // decoded bytes.
 inline constexpr int64_t kBlockAlignment = 32;
 
+// Consecutive bytes of one value.
+struct ByteRun {
+  int64_t begin = 0;
+  int64_t bytes = 0;
+  friend bool operator==(const ByteRun&, const ByteRun&) = default;
+};
+
+// Shorter runs are stored as they are: a reader takes longer for many small blocks than for the
+// bytes that they save.
+inline constexpr int64_t kLeastRun = 1024;
+
 // A block of a frame, as the decoded bytes [begin, begin + bytes).
 struct FrameBlock {
   int64_t begin = 0;
@@ -39,15 +48,14 @@ struct FrameBlock {
   friend bool operator==(const FrameBlock&, const FrameBlock&) = default;
 };
 
-// The runs of one value in `in`, ascending, that are worth a block of their own: kLeastPadding
-// bytes or more.
-[[nodiscard]] std::vector<PaddingRun> find_runs(ConstBytes in);
+// The runs in `in` of kLeastRun bytes or more, ascending. Looks at one cache line in sixteen, if
+// there are none.
+[[nodiscard]] std::vector<ByteRun> find_runs(ConstBytes in);
 
 // Cuts a frame of `bytes` decoded bytes, which has these runs of one value, into blocks. Its
 // encoded bytes and its decoded ones are equal modulo 32, so that the next frame's content lies as
 // said above.
-[[nodiscard]] std::vector<FrameBlock> cut_into_blocks(int64_t bytes,
-                                                      std::span<const PaddingRun> runs);
+[[nodiscard]] std::vector<FrameBlock> cut_into_blocks(int64_t bytes, std::span<const ByteRun> runs);
 
 // Encoded bytes of the frame of these blocks, its header and checksum included.
 [[nodiscard]] int64_t raw_frame_bytes(std::span<const FrameBlock> blocks);

@@ -254,7 +254,7 @@ FrameInfo write_raw_frame(ConstBytes in, std::span<const FrameBlock> blocks, Che
     emit(ConstBytes(kFillers).first(static_cast<size_t>(block.fillers * kBlockHeaderBytes)));
     emit_number(block_header(block, blocks), kBlockHeaderBytes);
     if (block.repeated && std::memcmp(bytes.data(), bytes.data() + 1, size - 1) != 0) {
-      throw Error::internal("bytes that were planned as padding are not");
+      throw Error::internal("bytes of a run differ");
     }
     emit(block.repeated ? bytes.first(1) : bytes);
   }

@@ -161,7 +161,6 @@ RepackPlan plan_repack(OpenedCheckpoint& checkpoint, const Conversion& conversio
   out.wanted = files_of_shard(out.plan, options.shard.value_or(Shard{}));
   keep_jobs(out.plan, out.wanted);
   require_memory(options.limits, memory_of(out.plan, options.compression, *checkpoint.source));
-  if (options.compression.zstd) add_padding(out.plan);  // after the check: takes a job's memory
   return out;
 }
 

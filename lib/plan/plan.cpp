@@ -42,31 +42,6 @@ class OutputCache {
   std::map<Key, std::shared_ptr<const std::vector<Output>>> made_;
 };
 
-// Tensors of equal programs and slices have equal padding: it is found once.
-class PaddingCache {
- public:
-  std::shared_ptr<const std::vector<PaddingRun>> get(const PlannedFile& file,
-                                                     const PlannedTensor& tensor) {
-    const Output& output = (*file.outputs)[tensor.output];
-    const Assembly& assembly = *file.assemblies[static_cast<size_t>(output.slot)];
-    Key key{file.outputs, tensor.output, {assembly.stored.rows, assembly.stored.row_bytes}};
-    for (const CopyRect& rect : assembly.rects) {
-      for (int64_t number : {rect.rows, rect.col_bytes, rect.to_row}) {
-        std::get<2>(key).push_back(number);
-      }
-    }
-    auto& entry = found_[std::move(key)];
-    if (!entry) {
-      entry = std::make_shared<const std::vector<PaddingRun>>(find_padding(output, assembly));
-    }
-    return entry;
-  }
-
- private:
-  using Key = std::tuple<std::shared_ptr<const std::vector<Output>>, size_t, std::vector<int64_t>>;
-  std::map<Key, std::shared_ptr<const std::vector<PaddingRun>>> found_;
-};
-
 PlannedFile plan_file(const ModelLayers& model, size_t layer, const RankSlice& rank,
                       size_t rank_index, OutputCache& cache) {
   const ExpertLayer& source = model.layers[layer];
@@ -257,15 +232,6 @@ std::vector<const Output*> outputs_of(const Plan& plan) {
     for (const Output& output : *file.outputs) outputs.push_back(&output);
   }
   return outputs;
-}
-
-void add_padding(Plan& plan) {
-  PaddingCache paddings;
-  for (PlannedFile& file : plan.files) {
-    for (PlannedTensor& tensor : file.tensors) {
-      if (tensor.codes) tensor.padding = paddings.get(file, tensor);
-    }
-  }
 }
 
 }  // namespace mxfp4

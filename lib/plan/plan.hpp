@@ -14,7 +14,6 @@
 #include "lib/load/expert_layer.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/plan/cut.hpp"
-#include "lib/plan/padding.hpp"
 
 namespace mxfp4 {
 
@@ -28,8 +27,6 @@ struct PlannedTensor {
   int64_t granules = 0;
   int64_t granule_bytes = 0;
   bool codes = false;  // of weights: an entropy coder saves nothing
-  // The padding runs of a granule of codes, once add_padding was called; shared by equal tensors.
-  std::shared_ptr<const std::vector<PaddingRun>> padding;
 };
 
 // One layer of one rank: one file.
@@ -81,10 +78,6 @@ struct PlanOptions {
 
 // The outputs of all files, each once.
 [[nodiscard]] std::vector<const Output*> outputs_of(const Plan& plan);
-
-// Fills PlannedTensor::padding, which takes some passes over an expert for each kind of tensor, and
-// no more memory than the plan's costliest job with its scratch.
-void add_padding(Plan& plan);
 
 // What a layer's file holds on a rank before the layout runs.
 [[nodiscard]] LoadedSpec loaded_spec(const ModelLayers& model, const ExpertLayer& layer,

@@ -139,27 +139,5 @@ TEST(Plan, ManyThreadsHaveWorkWithOneLayerToo) {
   EXPECT_GE(many.jobs.size(), 24U);
 }
 
-TEST(Plan, FindsThePaddingOfCodesAlone) {
-  const ModelLayers model = gpt_oss_model(2, 64, 96);
-  SliceOptions options;
-  options.round_sizes = [](LayerDims dims) {
-    dims.intermediate_size = 128;
-    return dims;
-  };
-  const auto ranks = slice_ranks(model, model.layers.front().dims, options);
-  Plan plan = make_plan(model, ranks, {.layout = nullptr});
-  for (const PlannedTensor& tensor : plan.files.front().tensors) {
-    EXPECT_EQ(tensor.padding, nullptr) << "found before the budget is known";
-  }
-  add_padding(plan);
-  for (const PlannedTensor& tensor : plan.files.front().tensors) {
-    EXPECT_EQ(tensor.codes, tensor.name.ends_with("_weight")) << tensor.name;
-    EXPECT_EQ(tensor.padding != nullptr, tensor.codes) << tensor.name;
-    if (!tensor.name.ends_with("w13_weight")) continue;
-    const std::vector<PaddingRun> last_rows = {{2 * 96 * 32, 2 * 32 * 32}};
-    EXPECT_EQ(*tensor.padding, last_rows);
-  }
-}
-
 }  // namespace
 }  // namespace mxfp4

@@ -13,7 +13,7 @@ namespace mxfp4 {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-using Runs = std::vector<PaddingRun>;
+using Runs = std::vector<ByteRun>;
 
 struct Frame {
   Bytes content;
@@ -27,7 +27,7 @@ Frame make_frame(size_t size, const Runs& runs, std::byte value = {}) {
   Frame frame;
   frame.content.resize(size);
   for (std::byte& b : frame.content) b = static_cast<std::byte>(draw());
-  for (const PaddingRun& run : runs) {
+  for (const ByteRun& run : runs) {
     std::fill_n(frame.content.begin() + run.begin, run.bytes, value);
   }
   const auto blocks = cut_into_blocks(static_cast<int64_t>(size), runs);
@@ -81,7 +81,7 @@ TEST(RawFrames, EveryDecoderGivesTheContent) {
 TEST(RawFrames, RunsAreFoundWhereverTheyBegin) {
   const Frame noise = make_frame(20000, {});
   for (int64_t begin = 0; begin < 40; ++begin) {
-    for (const int64_t bytes : {kLeastPadding, kLeastPadding + 7, int64_t{9000}}) {
+    for (const int64_t bytes : {kLeastRun, kLeastRun + 7, int64_t{9000}}) {
       Bytes content = noise.content;
       std::fill_n(content.begin() + begin, bytes, std::byte{5});
       std::fill_n(content.end() - bytes, bytes, std::byte{9});
@@ -95,7 +95,7 @@ TEST(RawFrames, RunsAreFoundWhereverTheyBegin) {
       EXPECT_GE(runs[1].bytes, bytes);
     }
     Bytes content = noise.content;
-    std::fill_n(content.begin() + 100 + begin, kLeastPadding - 8, std::byte{5});
+    std::fill_n(content.begin() + 100 + begin, kLeastRun - 8, std::byte{5});
     EXPECT_EQ(find_runs(content), Runs{}) << begin;
   }
   const Bytes one(5000, std::byte{1});
@@ -257,7 +257,7 @@ TEST(RawFrames, FlippedContentIsSeenWhereItIsReadStraight) {
 
 TEST(RawFrames, FramesWithPaddingAreReadByWayOfAWindow) {
   // Rows as short as TRTLLM's, and blocks longer than the window.
-  std::vector<PaddingRun> rows;
+  std::vector<ByteRun> rows;
   for (int64_t row = 0; row < 300; ++row) rows.push_back({row * 1536 + 1440, 96});
   const std::vector<Frame> frames = {make_frame(700, {{300, 100}}), make_frame(300 * 1536, rows),
                                      make_frame(900000, {{0, 200000}, {500000, 399999}}),
