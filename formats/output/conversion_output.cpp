@@ -81,11 +81,12 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
               .source = look_at(request_, source),
               .flags = request_.flags},
       seen_(observe(directory_, wanted_)) {
-  const Answer& answer = answer_to(seen_.there, asked_of(request_));
+  const Asked asked = asked_of(request_);
+  const Answer& answer = answer_to(seen_.there, asked);
   if (answer.does == Does::kRefuse) {
-    const bool named = answer.kind == ErrorKind::kInput && seen_.cause;
-    if (named && seen_.cause->hint_text() == kNewerProgram) throw Error(*seen_.cause);
-    throw named ? seen_.cause->hint(std::string(answer.hint)) : refusal(answer, seen_.named);
+    if (!seen_.cause || asked == Asked::kPlain) throw refusal(answer, seen_.named);
+    if (seen_.cause->hint_text() == kNewerProgram) throw Error(*seen_.cause);
+    throw seen_.cause->hint(std::string(answer.hint));
   }
   carry_out(answer.does);
 }
@@ -104,15 +105,17 @@ ConversionOutput::~ConversionOutput() {
 }
 
 void ConversionOutput::carry_out(Does does) {
-  resumed_ = does == Does::kContinue;
+  const bool is_complete = seen_.there == There::kResult || seen_.own_shard;
+  const bool accepts = does == Does::kContinue && is_complete;
+  resumed_ = does == Does::kContinue && !is_complete && seen_.journal.bytes > 0;
   if (does == Does::kReplace && !seen_.lost_rank.empty()) {
     throw refusal(kKeepsRank, {request_.output.string(), {}, seen_.lost_rank});
   }
   const auto begun = resumed_ ? seen_.beside : std::nullopt;
   if (does == Does::kReplace || begun) directory_.replace(request_.between, begun);
-  if (does == Does::kAccept) accept(seen_.own_shard ? seen_.own_shard->ranks : seen_.ranks);
+  if (accepts) accept(seen_.own_shard ? seen_.own_shard->ranks : seen_.ranks);
   if (resumed_) earlier_ = seen_.journal;
-  if (resumed_ || does == Does::kTakeOver) take_over_ranks();
+  if (!accepts && does != Does::kReplace) take_over_ranks();
   if (!complete_) open_journal();
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <system_error>
 
@@ -17,15 +16,6 @@ namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
-
-// What differs between an unfinished run and the one that asks, and the states that it makes.
-enum class Begun : uint8_t { kSame, kFlags, kInput, kOther, kUnpack };
-using BegunStates = std::array<There, 5>;
-constexpr BegunStates kWholeRunStates{There::kUnfinished, There::kUnfinishedFlags,
-                                      There::kUnfinishedInput, There::kUnfinishedOther,
-                                      There::kUnfinishedUnpack};
-constexpr BegunStates kOwnRunStates{There::kOwnBegun, There::kOwnBegunFlags, There::kOwnBegunInput,
-                                    There::kOwnBegunOther, There::kOwnBegunOther};
 
 using GivenFlags = std::map<std::string, std::string>;
 
@@ -95,23 +85,26 @@ class Observer {
     const bool empty = directory_.is_empty();
     std::optional<BegunReplacement> beside;
     if (!wanted_.planned.empty()) beside = directory_.begun_replacement();
-    if (empty && !beside) return There::kEmpty;
+    if (empty && !beside) return There::kNothing;
     const OwnFiles own = find_own_files(out_, Evidence::kName);
     if (!own.foreign.empty()) return named(There::kForeign, std::ranges::min(own.foreign));
     for (const OwnFile& file : own.files) files_.push_back(file.path);
     const std::vector<fs::path> finished = finished_blobs(out_);
     for (const fs::path& blob : finished) note_lost_rank(blob.filename());
     // A new directory of another conversion is left alone if OUT holds a result.
-    if (beside && (finished.empty() || compare(beside->run) == Begun::kSame)) {
+    if (beside && (finished.empty() || difference(beside->run).empty())) {
       seen_.beside = std::move(beside);
-      return begun(seen_.beside->run, kWholeRunStates);
+      return begun(seen_.beside->run);
     }
     if (const auto there = results(finished)) return *there;
     if (const auto there = records()) return stray(*there);
-    if (!seen_.ranks.empty()) return stray(There::kSomeRanks);
-    if (!seen_.other_ranks.empty()) return stray(There::kOtherRanks);
+    if (!seen_.ranks.empty()) return stray(There::kUnfinished);
+    // A shard makes no rank beside others.
+    if (!seen_.other_ranks.empty()) {
+      return stray(wanted_.shard ? There::kUnfinished : There::kNothing);
+    }
     for (const fs::path& file : files_) {
-      if (!is_piece_of_blob(out_ / file)) return named(There::kNoRecord, file);
+      if (!is_piece_of_blob(out_ / file)) return named(There::kStray, file);
     }
     return stray(There::kPieces);
   }
@@ -144,7 +137,7 @@ class Observer {
     } catch (const Error& error) {
       seen_.cause = error;
       seen_.named.what = error.what();
-      return There::kDamagedManifest;
+      return There::kOtherResult;
     }
     for (const Manifest& manifest : manifests) {
       layers_ += static_cast<int64_t>(manifest.layers.size());
@@ -193,10 +186,7 @@ class Observer {
   std::optional<There> records() {
     const BegunRun whole = find_run(out_, {});
     const std::vector<fs::path> shards = find_shards(out_);
-    if (whole.journal.bytes > 0) {
-      if (shards.empty()) return begun(whole, kWholeRunStates);
-      return at(There::kShardsAndWhole, shards.front().parent_path());
-    }
+    if (whole.journal.bytes > 0 && (shards.empty() || wanted_.shard)) return begun(whole);
     return shards.empty() ? begun_shards() : among_shards(shards);
   }
 
@@ -208,11 +198,12 @@ class Observer {
       // Without any other tensor or file, --include-rest changes only the place.
       if (shard.plan != wanted_.plan || shard.shard.count != wanted_.shard->count ||
           path.parent_path() != blob_) {
-        seen_.named.what = other_plan(shard, path);
+        seen_.named.what = fmt::format("a shard of another plan: {}", other_plan(shard, path));
         return at(There::kShardsOther, path);
       }
       if (shard.source.contradicts(wanted_.source)) {
-        return at(own ? There::kOwnShardInput : There::kShardsInput, path);
+        seen_.named.what = "the input changed since that shard was written";
+        return at(own ? There::kOwnShardOther : There::kShardsOther, path);
       }
       if (own) seen_.own_shard = std::move(shard);
     }
@@ -248,47 +239,49 @@ class Observer {
   std::optional<There> own_run() {
     const BegunRun run = find_run(out_, wanted_.shard);
     if (run.journal.files.empty()) return std::nullopt;
-    return at(begun(run, kOwnRunStates), run.place / journal_name(wanted_.shard));
+    const bool same = begun(run) == There::kUnfinished;
+    if (!same) seen_.named.what = "this shard was begun " + seen_.named.what;
+    return at(same ? There::kOwnShard : There::kOwnShardOther,
+              run.place / journal_name(wanted_.shard));
   }
 
   std::optional<There> begun_shards() {
     if (wanted_.shard) {
       if (const auto there = own_run()) return there;
     }
-    const auto shard = std::ranges::find_if(files_, [&](const fs::path& file) {
+    const bool any = std::ranges::any_of(files_, [&](const fs::path& file) {
       return file.filename() != journal_name({}) && is_record(out_ / file);
     });
-    if (shard == files_.end()) return std::nullopt;
-    return named(There::kShardBegun, *shard);
+    return any ? std::optional(There::kShards) : std::nullopt;
   }
 
-  // Compares an unfinished run with the one that asks. A run with another --include-rest keeps its
-  // journal in another place, and its plan may be this one's if the input has nothing but experts.
-  [[nodiscard]] Begun compare(const BegunRun& run) const {
+  // What differs between an unfinished run and the one that asks; empty if nothing does. A run with
+  // another --include-rest keeps its journal in another place, and its plan may be this one's if
+  // the input has nothing but experts.
+  [[nodiscard]] std::string difference(const BegunRun& run) const {
     const JournalHead& head = run.journal;
-    if (head.plan == kUnpackPlan) return Begun::kUnpack;
+    if (head.plan == kUnpackPlan) return "by unpack";
     if (head.plan == wanted_.plan && run.include_rest == wanted_.include_rest) {
-      return head.stamp == wanted_.source.stamp ? Begun::kSame : Begun::kInput;
+      return head.stamp == wanted_.source.stamp ? "" : "on an input that has changed since";
     }
-    return given_differences(head.flags, wanted_.flags).empty() ? Begun::kOther : Begun::kFlags;
+    const std::string flags = given_differences(head.flags, wanted_.flags);
+    if (!flags.empty()) return fmt::format("with other flags: {}", flags);
+    return "with another input, by another version of this program, or with files of flags that "
+           "have changed";
   }
 
-  There begun(const BegunRun& run, const BegunStates& states) {
-    const Begun differs = compare(run);
-    if (differs == Begun::kFlags) {
-      seen_.named.what = given_differences(run.journal.flags, wanted_.flags);
-    }
+  There begun(const BegunRun& run) {
     seen_.journal = run.journal;
-    return states.at(static_cast<size_t>(differs));
+    seen_.named.what = difference(run);
+    return seen_.named.what.empty() ? There::kUnfinished : There::kUnfinishedOther;
   }
 
   // There::kStray if a layer file is there that neither this conversion nor a complete rank names.
   There stray(There there) {
-    const bool concerned = wanted_.shard
-                               ? there == There::kShards || there == There::kShardBegun ||
-                                     there == There::kOwnBegun || there == There::kPieces
-                               : there == There::kUnfinished || there == There::kPieces ||
-                                     there == There::kSomeRanks || there == There::kOtherRanks;
+    const bool concerned =
+        there == There::kPieces ||
+        (wanted_.shard ? there == There::kShards || (there == There::kOwnShard && !seen_.own_shard)
+                       : there == There::kUnfinished || there == There::kNothing);
     if (!concerned || wanted_.planned.empty()) return there;
     for (const Manifest& manifest : wanted_.planned) {
       for (const ManifestLayer& layer : manifest.layers) {
@@ -324,8 +317,7 @@ Seen observe(const OutputDirectory& directory, const Wanted& wanted) {
   Seen seen = Observer(directory, wanted).look();
   // Another shard may begin or end between two look-ups: then its file was there before its record.
   for (int again = 0; again < 2; ++again) {
-    const bool settled = seen.there != There::kForeign && seen.there != There::kNoRecord &&
-                         seen.there != There::kStray;
+    const bool settled = seen.there != There::kForeign && seen.there != There::kStray;
     if (!wanted.shard || settled) break;
     seen = Observer(directory, wanted).look();
   }

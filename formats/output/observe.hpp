@@ -30,7 +30,7 @@ struct Wanted {
 struct Seen {
   There there = There::kNothing;
   Named named{};                             // what a refusal names
-  std::optional<Error> cause{};              // of There::kDamagedManifest
+  std::optional<Error> cause{};              // why a manifest cannot be read
   std::vector<Manifest> ranks{};             // complete ranks of this conversion
   std::vector<Manifest> other_ranks{};       // complete ones that --rank leaves out
   JournalContent journal{};                  // the unfinished run's, of this conversion or shard

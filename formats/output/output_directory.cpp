@@ -20,7 +20,6 @@
 #include "formats/os/directory.hpp"
 #include "formats/output/inputs_in_output.hpp"
 #include "formats/output/own_files.hpp"
-#include "formats/output/states.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/human_bytes.hpp"
 #include "lib/core/text.hpp"
@@ -42,10 +41,6 @@ fs::path existing_above(const fs::path& path) {
 fs::path without_slash(fs::path path) {
   if (path.has_relative_path() && !path.has_filename()) path = path.parent_path();
   return path;
-}
-
-[[noreturn]] void refuse(There there, const fs::path& out, const fs::path& at = {}) {
-  throw refusal(answer_to(there, Asked::kPlain), {out.string(), at.string(), {}});
 }
 
 // Whether the directory is a conversion's: complete, of several ranks, or begun.
@@ -78,7 +73,10 @@ void refuse_inside_blob(const fs::path& path) {
   std::error_code error;
   const fs::path whole = fs::weakly_canonical(path, error);
   for (fs::path at = whole.parent_path(); at != at.parent_path(); at = at.parent_path()) {
-    if (holds_conversion(at)) refuse(There::kInsideBlob, path, at);
+    if (!holds_conversion(at)) continue;
+    throw Error::output(fmt::format("lies inside the blob {}", shown(at.string())))
+        .in_file(path.string())
+        .hint("choose another directory");
   }
 }
 
@@ -90,7 +88,9 @@ OutputDirectory::OutputDirectory(fs::path path, const std::vector<fs::path>& inp
     refuse_broken_links(path_);
     if (!look_only_) Replacement::recover(path_);
     const bool existed = fs::exists(path_);
-    if (existed && !fs::is_directory(path_)) refuse(There::kNotDirectory, path_);
+    if (existed && !fs::is_directory(path_)) {
+      throw Error::output("exists and is not a directory").in_file(path_.string());
+    }
     is_new_ = !existed && !look_only_;
     if (existed || is_new_) lock(shared);
     if (existed && !inputs.empty()) refuse_inputs_in(path_, inputs);
@@ -115,7 +115,7 @@ void OutputDirectory::lock(bool shared) {
       if (errno != EWOULDBLOCK) return;
       made_.keep();  // it is the other process's by now
       directory_.reset();
-      refuse(There::kBusy, path_);
+      throw another_process_writes(path_);
     }
     // The process that held the lock before may have removed the directory that we opened and
     // locked.
@@ -124,7 +124,7 @@ void OutputDirectory::lock(bool shared) {
     if (locked_) return;
   }
   directory_.reset();
-  refuse(There::kBusy, path_);
+  throw another_process_writes(path_);
 }
 
 bool OutputDirectory::exists() const {

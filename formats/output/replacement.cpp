@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "formats/output/states.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -64,7 +63,7 @@ bool try_lock(const Directory& folder) {
 // Locks it, or throws that another process holds it.
 void require_lock(const Directory& folder, const fs::path& path) {
   if (try_lock(folder)) return;
-  throw refusal(answer_to(There::kBusy, Asked::kPlain), {path.string(), {}, {}});
+  throw another_process_writes(path);
 }
 
 // Gives a new directory, which no other user can enter yet, the owner and mode of OUT.
@@ -213,6 +212,10 @@ std::string noted(const Body& body) {
 }
 
 }  // namespace
+
+Error another_process_writes(const fs::path& out) {
+  return Error::output("another process is writing here").in_file(out.string());
+}
 
 std::vector<fs::path> Replacement::folders(const fs::path& path) {
   const fs::path out = without_links(path);

@@ -19,8 +19,12 @@
 #include "formats/os/directory.hpp"
 #include "formats/output/own_files.hpp"
 #include "formats/output/records.hpp"
+#include "lib/core/error.hpp"
 
 namespace mxfp4 {
+
+// What is said of a directory that another process holds.
+[[nodiscard]] Error another_process_writes(const std::filesystem::path& out);
 
 // The names that a replacement uses in OUT's parent.
 struct ReplacementPlaces {

@@ -19,29 +19,27 @@ constexpr Answer not_empty(std::string_view hint) {
 
 constexpr Answer kBegin{Does::kBegin};
 constexpr Answer kContinue{Does::kContinue};
-constexpr Answer kTakeOver{Does::kTakeOver};
-constexpr Answer kAccept{Does::kAccept};
 constexpr Answer kReplace{Does::kReplace};
 
-constexpr Answer kNoDirectory = output("{out}: exists and is not a directory");
-constexpr Answer kLocked = output("{out}: another process is writing here");
-constexpr Answer kInside = output("{out}: lies inside the blob {at}", "choose another directory");
 constexpr Answer kFull = not_empty("choose another directory");
 constexpr Answer kFullResult = not_empty("--resume accepts the result; --force makes it again");
-constexpr Answer kFullRanks = not_empty("--resume makes the ranks that are missing");
 constexpr Answer kFullOther =
     not_empty("choose another directory; --force replaces an earlier result");
+constexpr std::string_view kToShards =
+    "finalize puts shards together; with its --shard, --resume goes on with one; --force replaces "
+    "them";
+constexpr Answer kFullShards = not_empty(kToShards);
+constexpr Answer kShards = output("{at}: holds shards of a conversion", kToShards);
 // The new directory of a --force that was cut off may lie beside an OUT that is empty.
 constexpr Answer kIsBegun =
     output("{out}: a conversion into this directory is unfinished", "--resume goes on with it");
 constexpr Answer kIsBegunOtherwise = output("{out}: a conversion into this directory is unfinished",
                                             "choose another directory; --force replaces it");
-constexpr Answer kIsBegunUnpack =
-    output("{out}: an unpack was cut off here", "choose another directory; --force replaces it");
-constexpr Answer kFullShards =
-    not_empty("finalize puts the shards together; --force replaces them");
-constexpr Answer kFullShard =
-    not_empty("with its --shard, --resume goes on here; --force replaces it");
+constexpr Answer kBegunOther = usage("--resume: {out}: the unfinished conversion was begun {what}",
+                                     "give the same input and flags; --force starts over");
+constexpr Answer kNoShard =
+    output("{out}: a conversion into this directory, without --shard, is unfinished",
+           "choose another directory; without --shard, --resume goes on here");
 constexpr Answer kForeign = output("{out}: holds {what}, which this program did not write",
                                    "choose another directory, or take that file out of this one");
 constexpr Answer kAnother = usage("{at}: holds a complete result of another conversion: {what}",
@@ -51,53 +49,16 @@ constexpr Answer kAnotherShard =
            "choose another directory; a shard replaces no result");
 constexpr Answer kComplete =
     output("{out}: complete already", "--resume accepts it; a shard replaces no result");
-constexpr Answer kRankIsThere =
-    output("{out}: holds {what} of this conversion, which is complete",
-           "without --shard, --resume makes the ranks that are missing");
-constexpr Answer kDamage{Does::kRefuse, ErrorKind::kInput, "{what}",
-                         "--force makes the result again"};
-constexpr Answer kDamageShard{Does::kRefuse, ErrorKind::kInput, "{what}",
-                              "choose another directory; a shard replaces no result"};
-constexpr Answer kBegunFlags =
-    usage("--resume: {out}: the unfinished conversion was begun with other flags: {what}",
-          "give the same flags; --force starts over");
-constexpr Answer kBegunInput =
-    usage("--resume: {out}: the unfinished conversion was begun on an input that has changed since",
-          "--force starts over");
-constexpr Answer kBegunOther = usage(
-    "--resume: {out}: the unfinished conversion was begun with another input, by another "
-    "version of this program, or with files of flags that have changed",
-    "--force starts over");
-constexpr Answer kUnpackCut = usage("--resume: {out}: an unpack was cut off here",
-                                    "choose another directory; --force replaces it");
-constexpr Answer kNoShard =
-    output("{out}: a conversion into this directory, without --shard, is unfinished",
-           "choose another directory; without --shard, --resume goes on here");
-constexpr Answer kNoShardUnpack =
-    output("{out}: an unpack was cut off here", "choose another directory");
-constexpr Answer kShards = output("{at}: holds shards of a conversion",
-                                  "finalize puts them together; --force replaces them");
-constexpr Answer kShardBegun =
-    output("{out}: holds an unfinished shard of a conversion: {what}",
-           "with its --shard, --resume goes on here; --force replaces it");
-constexpr Answer kOtherPlan = output("{at}: a shard of another plan: {what}",
-                                     "all shards need the same input, flags and program");
-constexpr Answer kOtherInput = output("{at}: the input changed since that shard was written",
-                                      "run that shard again, with --force");
-constexpr Answer kShardIsThere =
-    output("{at}: this shard is complete already", "--resume accepts it, --force writes it again");
-constexpr Answer kShardCut = output("{at}: an earlier run of this shard did not finish",
-                                    "--resume goes on, --force starts again");
-constexpr Answer kUnrecorded =
-    output("{out}: holds {what}, but no record of an unfinished conversion",
-           "choose another directory; --force replaces what this program wrote");
-constexpr Answer kUnrecordedShard = output(
-    "{out}: holds {what}, but no record of an unfinished conversion", "choose an empty directory");
+constexpr Answer kOtherPlan =
+    output("{at}: {what}", "all shards need the same input, flags and program");
+constexpr Answer kOwnOther = usage("{at}: {what}", "--force writes this shard again");
+constexpr Answer kShardIsThere = output("{at}: an earlier run of this shard was here",
+                                        "--resume keeps what it made, --force writes it again");
 constexpr Answer kStray =
-    output("{out}: holds {what}, which this conversion does not write",
+    output("{out}: holds {what}, and no record of this conversion names it",
            "choose another directory; --force replaces what this program wrote");
-constexpr Answer kStrayShard =
-    output("{out}: holds {what}, which this conversion does not write", "choose another directory");
+constexpr Answer kStrayShard = output(
+    "{out}: holds {what}, and no record of this conversion names it", "choose another directory");
 
 struct StateRow {
   There there;
@@ -105,86 +66,44 @@ struct StateRow {
   std::array<const Answer*, kAskeds - 2> answers;  // to conversions; unpack's: answer_to
 };
 
-constexpr StateRow all(There there, std::string_view text, const Answer& answer) {
-  StateRow row{there, text, {}};
-  row.answers.fill(&answer);
-  return row;
-}
-
 // What shards do not change.
 constexpr StateRow whole(There there, std::string_view text, const Answer& plain,
                          const Answer& resume, const Answer& shard) {
   return {there, text, {&plain, &resume, &kReplace, &shard, &shard, &shard}};
 }
 
-constexpr StateRow shards(There there, std::string_view text, const Answer& resume,
-                          const Answer& shard, const Answer& shard_resume,
-                          const Answer& shard_force) {
-  return {there, text, {&kFullShards, &resume, &kReplace, &shard, &shard_resume, &shard_force}};
-}
-
-constexpr StateRow begun_shard(There there, std::string_view text, const Answer& shard,
-                               const Answer& shard_resume) {
-  return {there, text, {&kFullShard, &kShardBegun, &kReplace, &shard, &shard_resume, &kBegin}};
+constexpr StateRow shards(There there, std::string_view text, const Answer& shard,
+                          const Answer& shard_resume, const Answer& shard_force) {
+  return {there, text, {&kFullShards, &kShards, &kReplace, &shard, &shard_resume, &shard_force}};
 }
 
 constexpr std::array<StateRow, kTheres> kTable{{
-    all(There::kNothing, "nothing", kBegin),
-    all(There::kEmpty, "an empty directory", kBegin),
-    all(There::kNotDirectory, "a file that is not a directory", kNoDirectory),
-    all(There::kBusy, "a directory that another process holds", kLocked),
-    all(There::kInsideBlob, "a place inside a blob", kInside),
+    {There::kNothing,
+     "nothing, or only ranks that --rank leaves out",
+     {&kBegin, &kBegin, &kBegin, &kBegin, &kBegin, &kBegin}},
     {There::kForeign,
      "a file that this program did not write",
      {&kFull, &kForeign, &kForeign, &kForeign, &kForeign, &kForeign}},
     {There::kResult,
      "a complete result of this conversion",
-     {&kFullResult, &kAccept, &kReplace, &kComplete, &kAccept, &kComplete}},
-    whole(There::kSomeRanks, "some ranks of this conversion, complete", kFullRanks, kTakeOver,
-          kRankIsThere),
-    {There::kOtherRanks,
-     "only ranks that --rank leaves out of this conversion, complete",
-     {&kTakeOver, &kTakeOver, &kTakeOver, &kRankIsThere, &kRankIsThere, &kRankIsThere}},
+     {&kFullResult, &kContinue, &kReplace, &kComplete, &kContinue, &kComplete}},
+    whole(There::kUnfinished, "an unfinished run of this conversion, or some of its ranks",
+          kIsBegun, kContinue, kNoShard),
+    whole(There::kUnfinishedOther, "an unfinished run on another input or with other flags",
+          kIsBegunOtherwise, kBegunOther, kNoShard),
     whole(There::kOtherResult, "a complete result of another conversion", kFullOther, kAnother,
           kAnotherShard),
-    whole(There::kDamagedManifest, "a result with a manifest that cannot be read", kFullOther,
-          kDamage, kDamageShard),
-    whole(There::kUnfinished, "an unfinished run of this conversion", kIsBegun, kContinue,
-          kNoShard),
-    whole(There::kUnfinishedFlags, "an unfinished conversion with other flags", kIsBegunOtherwise,
-          kBegunFlags, kNoShard),
-    whole(There::kUnfinishedInput, "an unfinished run on an input that has changed since",
-          kIsBegunOtherwise, kBegunInput, kNoShard),
-    whole(There::kUnfinishedOther, "another unfinished conversion", kIsBegunOtherwise, kBegunOther,
-          kNoShard),
-    whole(There::kUnfinishedUnpack, "an unfinished unpack", kIsBegunUnpack, kUnpackCut,
-          kNoShardUnpack),
-    shards(There::kShards, "other shards of this conversion", kShards, kBegin, kBegin, kBegin),
-    shards(There::kShardsAndWhole, "shards, and an unfinished conversion without --shard", kShards,
-           kNoShard, kNoShard, kNoShard),
-    shards(There::kShardsOther, "shards of another conversion", kShards, kOtherPlan, kOtherPlan,
-           kOtherPlan),
-    shards(There::kShardsInput, "another shard, on an input that has changed since", kShards,
-           kOtherInput, kOtherInput, kOtherInput),
-    shards(There::kOwnShardInput, "this shard, on an input that has changed since", kShards,
-           kOtherInput, kOtherInput, kBegin),
-    shards(There::kOwnShard, "this shard, complete", kShards, kShardIsThere, kAccept, kBegin),
-    begun_shard(There::kOwnBegun, "an unfinished run of this shard", kShardCut, kContinue),
-    begun_shard(There::kOwnBegunFlags, "an unfinished run of this shard with other flags",
-                kShardCut, kBegunFlags),
-    begun_shard(There::kOwnBegunInput,
-                "an unfinished run of this shard on an input that has changed since", kShardCut,
-                kBegunInput),
-    begun_shard(There::kOwnBegunOther, "an unfinished run of this shard of another conversion",
-                kShardCut, kBegunOther),
-    begun_shard(There::kShardBegun, "unfinished runs of other shards", kBegin, kBegin),
     {There::kPieces,
      "pieces of a blob without a record",
      {&kFullOther, &kBegin, &kReplace, &kBegin, &kBegin, &kBegin}},
-    whole(There::kNoRecord, "other files of this program without a record", kFullOther, kUnrecorded,
-          kUnrecordedShard),
-    whole(There::kStray, "layer files that this conversion does not write", kFullOther, kStray,
+    whole(There::kStray, "other files of this program that no record names", kFullOther, kStray,
           kStrayShard),
+    shards(There::kShards, "other shards", kBegin, kBegin, kBegin),
+    shards(There::kShardsOther, "other shards, on another input or with other flags", kOtherPlan,
+           kOtherPlan, kOtherPlan),
+    shards(There::kOwnShard, "this shard, complete or begun", kShardIsThere, kContinue, kBegin),
+    shards(There::kOwnShardOther, "this shard, on another input or with other flags", kOwnOther,
+           kOwnOther, kBegin),
 }};
 
 constexpr bool in_order() {

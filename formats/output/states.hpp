@@ -2,10 +2,9 @@
 // wording. observe() says what is there; nothing else decides what may happen to OUT. Printed whole
 // in testdata/output/states.txt.
 //
-// Two other questions are asked of a directory, and change no answer here. Is it complete enough to
-// be read: decision/unfinished.hpp, which changes nothing. Are all shards there and whole:
-// finalize, which takes the shards as its input; what may stop it from writing are rows of this
-// table, through OutputDirectory (a place inside a blob, another process, a foreign file).
+// Other questions are asked elsewhere. May OUT be written at all (a file, a place inside a blob,
+// another process): OutputDirectory. Is it complete enough to be read: decision/unfinished.hpp.
+// Are all shards there and whole: finalize.
 #pragma once
 
 #include <array>
@@ -18,39 +17,22 @@
 namespace mxfp4 {
 
 // What is there. "This conversion" has the plan of the run that asks: its flags and its program.
+// The last three are seen only by a shard.
 enum class There : uint8_t {
   kNothing,
-  kEmpty,
-  kNotDirectory,
-  kBusy,
-  kInsideBlob,
   kForeign,
   kResult,
-  kSomeRanks,
-  kOtherRanks,
-  kOtherResult,
-  kDamagedManifest,
   kUnfinished,
-  kUnfinishedFlags,
-  kUnfinishedInput,
   kUnfinishedOther,
-  kUnfinishedUnpack,
-  kShards,
-  kShardsAndWhole,
-  kShardsOther,
-  kShardsInput,
-  kOwnShardInput,
-  kOwnShard,
-  kOwnBegun,
-  kOwnBegunFlags,
-  kOwnBegunInput,
-  kOwnBegunOther,
-  kShardBegun,
+  kOtherResult,
   kPieces,
-  kNoRecord,
   kStray,
+  kShards,
+  kShardsOther,
+  kOwnShard,
+  kOwnShardOther,
 };
-inline constexpr size_t kTheres = static_cast<size_t>(There::kStray) + 1;
+inline constexpr size_t kTheres = static_cast<size_t>(There::kOwnShardOther) + 1;
 
 enum class Asked : uint8_t {
   kPlain,
@@ -66,9 +48,7 @@ inline constexpr size_t kAskeds = static_cast<size_t>(Asked::kUnpackForce) + 1;
 
 enum class Does : uint8_t {
   kBegin,     // writes into OUT
-  kContinue,  // keeps the files that the record of the unfinished run names
-  kTakeOver,  // keeps the ranks that are complete, and makes this conversion's other ones
-  kAccept,    // nothing to do; files that are missing or damaged are made again
+  kContinue,  // keeps the files that a record names and that are whole, and makes the other ones
   kReplace,   // builds beside what is there, whose every file has to show that it may be removed
   kRefuse,
 };

@@ -62,7 +62,7 @@ rm plain/mxfp4_repack.json
 cp -r plain before
 for flag in --resume --force --shard=0/2; do
   expect_exit 5 "$BIN" convert "$model" -o plain --arch sm90 $flag
-  expect_one_error 'plain: holds layer-0000[01].safetensors, (which this program did not write|but no record of an unfinished conversion)$'
+  expect_one_error 'plain: holds layer-0000[01].safetensors, (which this program did not write|and no record of this conversion names it)$'
   diff -r before plain || fail "loaded layers were touched by $flag"
 done
 rm -r before
@@ -92,7 +92,7 @@ for what in emptied cut zeros reformatted duplicate; do
   expect_one_error 'out2/mxfp4_repack.json: '
   expect_exit 3 "$BIN" convert "$model" -o out2 --arch sm90 --resume
   expect_one_error 'out2/mxfp4_repack.json: '
-  grep -qx 'hint: --force makes the result again' stderr || fail "no hint: $(cat stderr)"
+  grep -qx 'hint: choose another directory; --force replaces it' stderr || fail "no hint: $(cat stderr)"
   expect_exit 0 "$BIN" convert "$model" -o out2 --arch sm90 --force
   diff -r new out2
 done

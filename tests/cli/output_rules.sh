@@ -98,12 +98,12 @@ for name in layer-norms.safetensors layer-00000.safetensors.bak layer-1.safetens
   foreign "$name" --resume --force --shard=0/2
 done
 # Packed layers say whose they are, one by one; not whose the file beside them is.
-refusal='but no record of an unfinished conversion'
+refusal='and no record of this conversion names it'
 for name in layer-00000.safetensors layer-00099.safetensors model.safetensors.index.json; do
   foreign "$name" --resume --shard=0/2
 done
 base=loaded
-refusal='but no record of an unfinished conversion'
+refusal='and no record of this conversion names it'
 for name in layer-00000.safetensors model.safetensors.index.json .layer-00000.safetensors.tmp-abcdef; do
   foreign "$name" --resume --shard=0/2
 done
@@ -115,7 +115,7 @@ rm repeated/mxfp4_repack.json
 expect_exit 0 "$BIN" convert "$model" -o repeated $flags --resume
 diff -r before repeated
 expect_exit 5 "$BIN" convert "$model" -o loaded --arch sm90 --resume
-expect_one_error 'loaded: holds layer-0000[01].safetensors, but no record of an unfinished conversion$'
+expect_one_error 'loaded: holds layer-0000[01].safetensors, and no record of this conversion names it$'
 grep -qx 'hint: choose another directory; --force replaces what this program wrote' stderr || fail 'no hint'
 "$BIN" unpack before -o again -q
 diff -r again loaded

@@ -104,8 +104,8 @@ for extra in '' --include-rest; do
   cp -r added some
   # shellcheck disable=SC2086
   expect_exit 5 "$BIN" convert "$model" -o added $flags --tp-size 4 $extra
-  expect_one_error 'added: exists and is not empty$'
-  grep -qx 'hint: --resume makes the ranks that are missing' stderr || fail 'no way on'
+  expect_one_error 'added: a conversion into this directory is unfinished$'
+  grep -qx 'hint: --resume goes on with it' stderr || fail 'no way on'
   diff -r some added
   # shellcheck disable=SC2086
   expect_exit 0 "$BIN" convert "$model" -o added $flags --tp-size 4 $extra --resume
@@ -126,7 +126,7 @@ done
   rm -rf one
   convert_quietly "$model" -o one $flags --tp-size 4 --rank 0
   expect_exit 5 "$BIN" convert "$model" -o one $flags --tp-size 4 --rank 1 --shard 0/2
-  expect_one_error 'one: holds rank-00-of-04 of this conversion, which is complete$'
+  expect_one_error 'one: a conversion into this directory, without --shard, is unfinished$'
   expect_exit 5 "$BIN" convert "$model" -o one $flags --tp-size 4 --rank 1 --compress none
   expect_one_error 'one: exists and is not empty$'
   expect_exit 2 "$BIN" convert "$model" -o one $flags --tp-size 4 --rank 1 --compress none --resume

@@ -173,7 +173,7 @@ while IFS='|' read -r other said; do
   # shellcheck disable=SC2086
   expect_exit 2 "${convert[@]}" -o out --resume $other
   expect_one_error "--resume: out: the unfinished conversion was begun with other flags: $said\$"
-  grep -qx 'hint: give the same flags; --force starts over' stderr || fail 'no hint'
+  grep -qx 'hint: give the same input and flags; --force starts over' stderr || fail 'no hint'
   diff -r copy out || fail "files were touched: $other"
 done <<'EOF'
 --compress zstd|--compress: none, now zstd
@@ -265,7 +265,7 @@ done
 unfinished
 printf 'mine\n' >out/layer-00099.safetensors
 expect_exit 5 "${convert[@]}" -o out --compress none --resume
-expect_one_error 'out: holds layer-00099.safetensors, which this conversion does not write$'
+expect_one_error 'out: holds layer-00099.safetensors, and no record of this conversion names it$'
 [ "$(cat out/layer-00099.safetensors)" = mine ] || fail 'a foreign layer was touched'
 rm out/layer-00099.safetensors
 expect_exit 0 "${convert[@]}" -o out --compress none --resume
