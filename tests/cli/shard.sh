@@ -117,7 +117,7 @@ expect_one_error 'complete result of another conversion'
 grep -q '^hint: .*a shard replaces no result$' stderr || fail 'a wrong hint'
 diff -r out before
 
-# A killed shard goes on with --resume; without it the remains are named. Scales of zeros compress to
+# A killed shard goes on with --resume; without it the remains are named. Layers of zeros compress to
 # next to nothing, others do not, and the limit on the size of a file, between the two, stops the run in
 # the third layer, the shard's second; what it cleans up, a killed one leaves.
 cat >make.py <<'END'
@@ -130,7 +130,7 @@ for layer in range(4):
                         'w13_weight_scale': [E, 2 * I, H // 32], 'w2_weight_scale': [E, H, I // 32]}.items():
         size = shape[0] * shape[1] * shape[2]
         tensors[f'layers.{layer}.experts.{name}'] = {'dtype': 'U8', 'shape': shape, 'data_offsets': [at, at + size]}
-        blobs.append(random.randbytes(size) if layer > 1 and 'scale' in name else bytes(size))
+        blobs.append(random.randbytes(size) if layer > 1 else bytes(size))
         at += size
 head = json.dumps(dict(tensors, __metadata__={'family': 'generic'})).encode()
 open('layers.safetensors', 'wb').write(struct.pack('<Q', len(head)) + head + b''.join(blobs))
