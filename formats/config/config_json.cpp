@@ -259,6 +259,9 @@ void read_fields(const ConfigFields& fields, ModelConfig& config) {
   }
   config.hidden_act = experts_activation(fields);
   config.latent_experts = fields.find("routed_expert_hidden_size") != nullptr;
+  const std::string dtype = fields.text("dtype");
+  config.half_precision = (dtype.empty() ? fields.text("torch_dtype") : dtype) == "float16";
+  config.replaced_experts = fields.find("approximate_experts") != nullptr;
   config.situ_linear_beta = fields.find("activation_situ_linear_beta") != nullptr;
   config.scoring_func = fields.text("scoring_func");
   config.topk_method = fields.text("topk_method");

@@ -14,6 +14,7 @@
 #include "lib/layouts/output.hpp"
 #include "lib/load/style_rows.hpp"
 #include "lib/oracle/question.hpp"
+#include "lib/revisions/class_limits.hpp"
 #include "lib/revisions/class_releases.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -239,6 +240,8 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
       resolve_deployment(rules, request.deployment, facts.caller, config_of(checkpoint));
   if (const ModelConfig* config = config_of(checkpoint)) {
     check_activation(request, *config, conversion.deployment);
+    conversion.deployment.model_class = model_class_of(*config);
+    conversion.deployment.limits = class_limits(rules, *config, conversion.deployment.platform);
   }
   conversion.family = family_of(facts.caller, facts.family, conversion.deployment.selector);
   conversion.decision = decide(rules, conversion.deployment, facts, request.backend);
@@ -308,9 +311,17 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
   if (request.config != nullptr) options.n_group = request.config->n_group;
   const ModelBackendRow* own = find_model_backend(rules, request.target.backend);
   const ParallelConfig& parallel = request.deployment.parallel;
-  options.redundant_experts =
-      own != nullptr && !own->redundant_experts ? 0 : parallel.num_redundant_experts;
-  options.even_experts = own != nullptr || parallel.enable_eplb;
+  const Question question = make_question(rules, request.deployment);
+  const std::string& all2all = question.parallel.all2all_backend;
+  const bool of_class =
+      request.config == nullptr ||
+      class_limits(rules, *request.config, request.target.platform).redundant_experts;
+  const bool hands_on = own != nullptr ? own->redundant_experts : of_class;
+  options.redundant_experts = hands_on ? parallel.num_redundant_experts : 0;
+  const bool eplb = parallel.enable_eplb && hands_on;
+  options.even_experts = own != nullptr || eplb;
+  options.round_robin =
+      !eplb && (!question.uses_all2all || all2all == "deepep_low_latency" || all2all == "nixl_ep");
   options.divides_by_all_ranks = rules.loader.divides_by_all_ranks;
   const bool rounds = rounds_sizes(request.caller, request.target.backend);
   if (rules.loader.strides_by_checkpoint) options.generic_stride = GenericStride::kCheckpoint;
@@ -337,7 +348,6 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
     options.least_slice = request.config->least_slice.value_or(least->rows);
     options.least_slice_with_experts = least->with_expert_parallel;
   }
-  const Question question = make_question(rules, request.deployment);
   if (question.uses_all2all) {
     options.round_hidden = [&](int64_t hidden) {
       return round_up_all2all_hidden(rules, question.parallel.all2all_backend, hidden);

@@ -43,6 +43,16 @@ enum class Selector : uint8_t { kGptOss, kDeepseekV4 };
 [[nodiscard]] std::string_view selector_name(Selector selector);  // "gpt_oss", "deepseek_v4"
 [[nodiscard]] std::optional<Selector> selector_from_name(std::string_view name);
 
+// What the engine's own class of a model, or the platform, does (lib/revisions/class_limits.hpp).
+struct ClassLimits {
+  bool starts = true;             // the class can be made on the platform
+  bool quantization = true;       // the platform takes the quantization
+  bool lora = true;               // takes adapters
+  bool redundant_experts = true;  // hands EPLB's on to its experts
+  bool splits_inputs = true;      // of experts, by tensor parallelism beside data parallelism
+  bool few_experts = true;        // starts with fewer experts than ranks of tensor parallelism
+};
+
 // The facts that the oracle decides from (vLLM a2c8fc6657, oracle/mxfp4.py and its callees).
 struct Deployment {
   Platform platform = Platform::kOther;
@@ -76,6 +86,11 @@ struct Deployment {
   int64_t expert_groups = 1;  // grouped top-k: number of groups; `taken_groups` of them are used
   int64_t taken_groups = 1;
   std::string model_type = "gpt_oss";
+  std::string quantization;       // quant_method as the config writes it; empty: not known
+  bool half_precision = false;    // the config says float16
+  bool replaced_experts = false;  // approximate_experts in config.json
+  std::string model_class;        // the engine's own class of the model; empty: not known
+  ClassLimits limits;             // of that class
   ParallelConfig parallel;
 };
 

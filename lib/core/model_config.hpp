@@ -130,6 +130,8 @@ struct ModelConfig {
   std::string hidden_act;
   bool situ_linear_beta = false;  // activation_situ_linear_beta is there
   bool latent_experts = false;    // routed_expert_hidden_size is there
+  bool half_precision = false;    // torch_dtype or dtype is float16
+  bool replaced_experts = false;  // approximate_experts is there
   std::string scoring_func;
   std::string topk_method;
   bool original_gpt_oss = false;   // the original (not hub) form of gpt-oss

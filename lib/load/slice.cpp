@@ -153,13 +153,6 @@ void check_inkling(const ModelLayers& model, const LayerDims& dims, const LayerD
   }
 }
 
-bool round_robin_works(const ParallelConfig& parallel, const SliceOptions& options) {
-  const bool all_to_all = parallel.dp_size > 1;  // only then a kernel moves tokens between ranks
-  return options.n_group.value_or(1) > 1 && !parallel.enable_eplb &&
-         (!all_to_all || parallel.all2all_backend == "deepep_low_latency" ||
-          parallel.all2all_backend == "nixl_ep");
-}
-
 // Global ids of the experts on a rank; the first (E + redundant) mod ep ranks hold one more.
 std::vector<int64_t> experts_of(int64_t experts, int64_t redundant, int64_t ep, int64_t rank,
                                 bool round_robin) {
@@ -208,7 +201,7 @@ std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& di
            "RuntimeError");
   }
   const bool round_robin = options.placement == ExpertPlacement::kRoundRobin &&
-                           round_robin_works(options.parallel, options);
+                           options.round_robin && options.n_group.value_or(1) > 1;
 
   std::vector<RankSlice> out;
   for (int64_t rank = 0; rank < world.ranks; ++rank) {

@@ -105,6 +105,7 @@ struct SliceOptions {
   // missing is padding. 0: no such rule.
   int64_t least_slice = 0;
   bool least_slice_with_experts = false;  // the rule holds with expert parallelism, too
+  bool round_robin = true;  // the deployment takes round-robin placement; else it becomes linear
   std::optional<int64_t> n_group;  // of the model: round-robin needs more than one expert group
   GenericStride generic_stride = GenericStride::kPadded;
 };

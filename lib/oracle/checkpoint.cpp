@@ -259,6 +259,8 @@ std::vector<LoadNote> load_notes(const RuleSet& rules, const Deployment& deploym
                                   {"minimum_capability", capability},
                                   {"attention_heads", heads},
                                   {"kv_heads", kv_heads},
+                                  {"class", deployment.model_class},
+                                  {"quantization", deployment.quantization},
                                   {"tp_size", ranks},
                                   {"first_class", has_class ? row->classes.front() : ""}});
     notes.push_back({with_fix(std::move(text), note.fixed_in), note.stops});

@@ -1,5 +1,7 @@
 #include "lib/oracle/model_classes.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -169,15 +171,43 @@ constexpr std::array kRows = {
     ModelClasses{"silu", true, kByLayer},
 };
 
-}  // namespace
+// What an architecture may end with in place of a model's own ending.
+constexpr std::array<std::string_view, 8> kTasks = {"ForTextEncoding",
+                                                    "EmbeddingModel",
+                                                    "ForSequenceClassification",
+                                                    "ForTokenClassification",
+                                                    "ClassificationModel",
+                                                    "ForRewardModeling",
+                                                    "RewardModel",
+                                                    "Model"};
 
-std::span<const ModelClasses> model_classes() { return kRows; }
-
-const ModelClasses* find_model_class(std::string_view architecture) {
+const ModelClasses* row_of(std::string_view architecture) {
   const auto row = std::ranges::find_if(kRows, [&](const ModelClasses& classes) {
     return std::ranges::find(classes.architectures, architecture) != classes.architectures.end();
   });
   return row == kRows.end() ? nullptr : &*row;
+}
+
+}  // namespace
+
+std::span<const ModelClasses> model_classes() { return kRows; }
+
+std::string known_architecture(std::string_view architecture) {
+  if (row_of(architecture) != nullptr) return std::string(architecture);
+  for (const std::string_view task : kTasks) {
+    if (!architecture.ends_with(task)) continue;
+    architecture.remove_suffix(task.size());
+    for (const std::string_view other : {"ForCausalLM", "ForConditionalGeneration"}) {
+      std::string base = fmt::format("{}{}", architecture, other);
+      if (row_of(base) != nullptr) return base;
+    }
+    break;
+  }
+  return "";
+}
+
+const ModelClasses* find_model_class(std::string_view architecture) {
+  return row_of(known_architecture(architecture));
 }
 
 }  // namespace mxfp4

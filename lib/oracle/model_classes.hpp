@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace mxfp4 {
@@ -18,7 +19,12 @@ struct ModelClasses {
 
 [[nodiscard]] std::span<const ModelClasses> model_classes();
 
-// The row of an architecture; null for one that no release that was read has.
+// The name of the class that serves an architecture: its own, or a model's whose words about the task
+// the engine replaces, as "GptOssForSequenceClassification" (config/model.py,
+// iter_architecture_defaults). Empty where no release that was read has one with experts.
+[[nodiscard]] std::string known_architecture(std::string_view architecture);
+
+// The row of an architecture's class; null for one that no release that was read has.
 [[nodiscard]] const ModelClasses* find_model_class(std::string_view architecture);
 
 }  // namespace mxfp4

@@ -170,7 +170,8 @@ Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts
   out.activation = default_activation(out.selector, config);
   out.activation_assumed = !facts.activation && config == nullptr;
   const auto strategy = out.env.find(std::string(kRoutingVariable));
-  const bool simulated = strategy != out.env.end() && !strategy->second.empty();
+  const bool simulated =
+      strategy != out.env.end() && !strategy->second.empty() && !rules.simulates_beside_routing;
   out.routing_method = simulated ? "Simulated" : default_routing(rules, out.selector, config);
   if (config != nullptr) {
     out.num_experts = config->num_experts;
@@ -183,6 +184,9 @@ Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts
     out.scoring_func = routing_facts(*config).scoring;
     out.norm_topk_prob = config->norm_topk_prob.value_or(true);
     out.latent_experts = config->latent_experts;
+    out.half_precision = config->half_precision;
+    out.replaced_experts = config->replaced_experts;
+    out.quantization = config->quantization ? config->quantization->name : "";
     out.grouped_topk = config->use_grouped_topk.value_or(true);  // as the engine's class of configs
     out.expert_groups = config->num_expert_group.value_or(1);
     out.taken_groups = config->topk_group.value_or(1);

@@ -55,6 +55,8 @@ struct RuleSet {
   std::vector<std::string_view> model_classes{};
   std::vector<CallerRow> callers;
   std::vector<RoutingRow> routing;  // from model parameters
+  // Classes are asked with the model's own routing where the process simulates another one.
+  bool simulates_beside_routing = false;
   std::vector<OnlineShorthand> online_shorthands;
   // The engine takes a quantization_config beside any value of --quantization, and its member
   // "targets".

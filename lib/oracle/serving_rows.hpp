@@ -196,7 +196,8 @@ struct LoaderRules {
   // gpt-oss needs an I that all ranks divide, experts' too (fused_moe/layer.py); false: only those of
   // tensor parallelism.
   bool divides_by_all_ranks = true;
-  bool loads_biases = false;  // where a checkpoint has them; false: they stay unread
+  bool loads_biases = false;    // where a checkpoint has them; false: they stay unread
+  bool encodes_scales = false;  // the MXFP4 method makes E8M0 of scales that are floats
   // The gpt-oss method gives other models biases of zeros. Releases ask the model for has_bias
   // first (quantization/mxfp4.py, create_weights), which only gpt-oss has.
   bool creates_biases = true;

@@ -110,7 +110,7 @@ FactUses variable_uses(const RuleSet& rules) {
   if (rules.engine == Engine::kVllm) {  // read by vLLM's converters and router
     uses.add(kMarlinVariable, kLayout, "MARLIN");
     uses.add(kHummingVariable, kLayout, "HUMMING");
-    uses.add(kRoutingVariable, "the routing method");
+    if (!rules.simulates_beside_routing) uses.add(kRoutingVariable, "the routing method");
   }
   if (!rules.gemm_type.variable.empty()) {
     uses.add(rules.gemm_type.variable, "the kind of grouped kernel");

@@ -26,6 +26,15 @@ refused "$served: loading stops with NotImplementedError: EPLB is not supported"
   --revision $old
 refused "$served: the engine's humming helper imports a module that does not exist" --arch sm90 \
   --moe-backend humming --libs humming --revision $old
+expect_exit 4 "$BIN" explain "$model" --arch sm90 --enable-lora --enable-expert-parallel --tp-size 2 --dp-size 2
+expect_one_error "$served: LoRA on experts that are spread over ranks asserts the all-to-all"
+
+# The engine's class of gpt-oss hands no redundant experts on: two ranks hold its four experts once.
+expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 --tp-size 2 --enable-expert-parallel --enable-eplb \
+  --num-redundant-experts 2 --allow-unservable
+grep -q 'warning: .*GptOssForCausalLM hands no redundant experts on' stderr || fail 'no warning of EPLB'
+expect_exit 0 "$BIN" verify out --against "$model"
+rm -rf out
 
 # A forced backend has its bytes and the warning; so has another purpose its own flag.
 expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 --backend HUMMING --revision $old

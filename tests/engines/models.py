@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """What each model class of a release passes to its experts: activation, routing, biases, sizes. Read from the wheel's files, nothing is executed.
 
-usage: models.py [--cache DIR] VERSION...
+usage: models.py [--cache DIR] [--table] VERSION...
 
 Starts at the registry's architectures, follows the classes that a model's class names, through packages and platform branches, and keeps the
 arguments of every call that makes a layer of fused experts. Writes testdata/engines/models.json: {"wheels": {VERSION: file, digest, pins},
 "models": [row...]}; a row names the architectures, the file and class that make the call, the arguments as they are written there, and the releases in
-which it came out so. Needs Python alone.
+which it came out so. With --table, writes lib/revisions/class_table.hpp instead: what classes cannot do, and which quantizations platforms refuse, by
+platform and release. Needs Python alone.
 """
 import argparse
 import ast
+import functools
 import json
 import os
+import re
+import textwrap
 
 import store
 import wheels
@@ -27,12 +31,60 @@ def name_of(node):
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse(open(path, encoding="utf-8").read())
+
+
+def known(test, platform):
+    """Whether a condition holds on a platform; None: it does not depend on the platform alone, or all platforms are followed."""
+    if platform is None:
+        return None
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        value = known(test.operand, platform)
+        return None if value is None else not value
+    if isinstance(test, ast.BoolOp):
+        values, decides = [known(value, platform) for value in test.values], isinstance(test.op, ast.Or)
+        return decides if decides in values else None if None in values else not decides
+    words = ast.unparse(test)
+    if words in ("TYPE_CHECKING", "current_platform.device_type == 'tpu'"):
+        return False
+    asked = re.fullmatch(r"current_platform\.is_(\w+)\(\)", words)
+    if not asked:
+        return None
+    return platform in ("cuda", "rocm") if asked[1] == "cuda_alike" else platform == asked[1]
+
+
+def walk(tree, platform):
+    """As ast.walk, without the branches that a platform does not take."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        takes = known(node.test, platform) if isinstance(node, (ast.If, ast.IfExp)) else None
+        if takes is None:
+            waiting += ast.iter_child_nodes(node)
+        else:
+            branch = node.body if takes else node.orelse
+            waiting += branch if isinstance(branch, list) else [branch]
+
+
+def raises(body, platform):
+    """Whether statements raise, whatever else is asked."""
+    for node in body:
+        takes = known(node.test, platform) if isinstance(node, ast.If) else None
+        if isinstance(node, ast.Raise) or takes is not None and raises(node.body if takes else node.orelse, platform):
+            return True
+    return False
+
+
 class Module:
     """One file: its classes, its functions and values at the top, and what it imports from other models."""
 
-    def __init__(self, name, path, site):
+    def __init__(self, name, path, site, platform=None):
         self.file, self.classes, self.imports, self.others = os.path.relpath(path, site), {}, {}, {}
-        tree = ast.parse(open(path, encoding="utf-8").read())
+        tree = parsed(path)
+        self.raises = raises(tree.body, platform)
         parts = name.split(".") if path.endswith("__init__.py") else name.split(".")[:-1]
         for node in tree.body:
             if isinstance(node, ast.FunctionDef):
@@ -41,21 +93,28 @@ class Module:
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     if isinstance(target, ast.Name):
                         self.others[target.id] = node.value
-        for node in ast.walk(tree):
+        typed = {}
+        for node in walk(tree, platform):
             if isinstance(node, ast.ClassDef):
                 self.classes[node.name] = node
+            elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                typed = {alias.name: f"{'.'.join(parts)}.{found.module}" for found in walk(ast.Module(node.body, []), platform)
+                         if isinstance(found, ast.ImportFrom) and found.level == 1 for alias in found.names}
             elif isinstance(node, ast.ImportFrom):
                 base = parts[:len(parts) - node.level + 1] if node.level else []
                 origin = ".".join([*base, *([node.module] if node.module else [])])
                 for alias in node.names if ".models" in origin else ():
                     self.imports.setdefault(alias.asname or alias.name, []).append((origin, alias.name))
+        # A package whose __getattr__ imports when it is asked says so to type checkers.
+        for word, origin in typed.items() if platform and "__getattr__" in self.others else ():
+            self.imports.setdefault(word, [(origin, word)])
 
 
 class Modules:
-    """The wheel's modules, read when they are first asked for. Platform branches are all followed."""
+    """The wheel's modules, read when they are first asked for. Without a platform, all branches are followed."""
 
-    def __init__(self, site):
-        self.site, self.read, self.named, self.called = site, {}, {}, {}
+    def __init__(self, site, platform=None):
+        self.site, self.platform, self.read, self.named, self.called = site, platform, {}, {}, {}
         self.registry = self.read_registry()
 
     def read_registry(self):
@@ -73,7 +132,7 @@ class Modules:
         if name not in self.read:
             base = os.path.join(self.site, *name.split("."))
             path = next(filter(os.path.exists, (base + ".py", os.path.join(base, "__init__.py"))), None)
-            self.read[name] = Module(name, path, self.site) if path else None
+            self.read[name] = Module(name, path, self.site, self.platform) if path else None
         return self.read[name]
 
     def find(self, module, name, seen=frozenset()):
@@ -90,7 +149,7 @@ class Modules:
         module = self.get(key[0])
         waiting, seen = [module.classes[key[1]]], set()
         while waiting:
-            for node in ast.walk(waiting.pop()):
+            for node in walk(waiting.pop(), self.platform):
                 yield node
                 name = name_of(node)
                 if isinstance(node, ast.Name) and name in module.others and name not in seen:
@@ -112,18 +171,58 @@ class Modules:
             self.named[key], self.called[key] = others, made
         return self.named[key], self.called[key]
 
-    def calls(self, module, name):
-        """The calls of all classes that a class names, at any distance."""
-        waiting, seen = self.find(module, name), set()
+    def reached(self, module, name):
+        """The classes that a class names, at any distance, and itself."""
+        waiting, seen = self.find(module, name), {}
         while waiting:
             key = waiting.pop()
-            if key in seen:
-                continue
-            seen.add(key)
-            others, made = self.look(key)
-            for arguments in made:
+            if key not in seen:
+                seen[key] = None
+                waiting += self.look(key)[0]
+        return list(seen)
+
+    def calls(self, module, name):
+        """The calls of all classes that a class names, at any distance."""
+        for key in self.reached(module, name):
+            for arguments in self.look(key)[1]:
                 yield {"file": self.get(key[0]).file, "class": key[1], "arguments": arguments}
-            waiting += others
+
+    def bases(self, key):
+        """A class and those that it is made of, itself first."""
+        yield key
+        for base in self.get(key[0]).classes[key[1]].bases:
+            for found in self.find(key[0], name_of(base)) if name_of(base) else ():
+                yield from self.bases(found)
+
+    def starts(self, module, key):
+        """Whether a class can be imported and made."""
+        parts = module.split(".")
+        if any(here and here.raises for here in [self.get(key[0]), *(self.get(".".join(parts[:i])) for i in range(2, len(parts) + 1))]):
+            return False
+        made = (node for base in self.bases(key) for node in self.get(base[0]).classes[base[1]].body if getattr(node, "name", "") == "__init__")
+        return not raises(next(made, ast.Module([], [])).body, self.platform)
+
+    def hands_on(self, key, *names):
+        """Whether a class that makes experts names all of these arguments in one call."""
+        return any(isinstance(node, ast.Call) and set(names) <= {k.arg for k in node.keywords} for node in self.nodes(key))
+
+    def limits(self, key):
+        """Whether such a class stops with more ranks of tensor parallelism than experts."""
+        return any(isinstance(node, ast.If) and re.match(r"(self\.)?tp_size > .*experts$", ast.unparse(node.test)) and raises(node.body, self.platform)
+                   for node in self.nodes(key))
+
+    def abilities(self, architecture):
+        """What a class cannot do, by the letters of TABLE; None: it makes no experts."""
+        found = self.find(*self.registry[architecture])
+        makers = [key for key in self.reached(*self.registry[architecture]) if self.look(key)[1]]
+        if not all(self.starts(self.registry[architecture][0], key) for key in found):
+            return "p"
+        if not makers:
+            return None
+        lora = all(any(name_of(base) == "SupportsLoRA" for of in self.bases(key) for base in self.get(of[0]).classes[of[1]].bases) for key in found)
+        redundant = all(self.hands_on(key, "enable_eplb", "num_redundant_experts") for key in makers)
+        split = any(self.hands_on(key, "is_sequence_parallel") for key in makers)
+        return ("" if lora else "l") + ("" if redundant else "e") + ("" if split else "s") + ("t" if any(map(self.limits, makers)) else "")
 
 
 def rows_of(version, cache):
@@ -137,11 +236,77 @@ def rows_of(version, cache):
     return list(rows.values())
 
 
+TABLE = """// What the engine's own class of a model cannot do, or a platform; made by tests/engines/models.py --table from the wheels. \"@\", the first release in
+// which it is so, the platforms, what is missing, and the names until the next \"@\"; a later row of a name replaces an earlier one. l: adapters (LoRA);
+// e: redundant experts of EPLB; s: experts' inputs split by tensor parallelism; t: more tensor-parallel ranks than experts; p: the class cannot be made there; q: the quantization; -: nothing.
+#pragma once
+
+#include <string_view>
+
+namespace mxfp4 {
+
+inline constexpr std::string_view kClassTable = R"(
+%s)";
+
+}  // namespace mxfp4
+"""
+PLATFORMS = ("cuda", "rocm", "xpu", "cpu")
+# By one of the engine's names for each.
+METHODS = {"mxfp4": ("mxfp4", "gpt_oss_mxfp4"), "fp8": ("fp8", "deepseek_v4_fp8"), "quark": ("quark",), "compressed-tensors": ("compressed-tensors",),
+           "auto-round": ("inc", "auto-round")}
+
+
+def missing_methods(site, platform):
+    """Those of METHODS that a platform refuses."""
+    for node in ast.walk(parsed(os.path.join(site, "vllm", "platforms", platform + ".py"))):
+        if isinstance(node, ast.AnnAssign) and name_of(node.target) == "supported_quantization":
+            taken = {word.value for word in node.value.elts}
+            return [name for name, words in METHODS.items() if not taken & set(words)]
+    return []
+
+
+def table_rows(versions, cache):
+    """{(release, platforms, missing): [name...]}, in order of time."""
+    rows, before = {}, {}
+    for version in versions:
+        lacks = {}
+        for platform in PLATFORMS:
+            site = wheels.site(version, cache)
+            modules, refused = Modules(site, platform), missing_methods(site, platform)
+            for name in METHODS:
+                lacks.setdefault(name, {})[platform] = "q" if name in refused else ""
+            for name in sorted(modules.registry):
+                found = modules.abilities(name)
+                if found is not None:
+                    lacks.setdefault(name, {})[platform] = found
+        for name, now in lacks.items():
+            changed = {}
+            for platform, letters in now.items():
+                if before.get((name, platform), "") != letters:
+                    changed.setdefault(letters or "-", []).append(platform)
+                before[name, platform] = letters
+            for letters, platforms in changed.items():
+                rows.setdefault((version, ",".join(platforms), letters), []).append(name)
+        print(version, sum(map(len, rows.values())), flush=True)
+    return rows
+
+
+def write_table(versions, cache):
+    text = ""
+    for (version, platforms, letters), names in table_rows(versions, cache).items():
+        text += textwrap.fill(f"@{version} {platforms} {letters} {' '.join(names)}", 150, subsequent_indent="  ", break_on_hyphens=False) + "\n"
+    with open(os.path.join(store.FOLDER, "..", "..", "lib", "revisions", "class_table.hpp"), "w") as out:
+        out.write(TABLE % text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cache", default=wheels.default_cache())
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("versions", nargs="+")
     options = parser.parse_args()
+    if options.table:
+        return write_table(options.versions, options.cache)
     kept = {}
     for version in options.versions:
         for row in rows_of(version, options.cache):

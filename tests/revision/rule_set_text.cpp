@@ -87,6 +87,8 @@ void add_names(std::string& out, const RuleSet& rules) {
          row.moe_weight);
   }
   if (rules.quantization_config_anywhere) line(out, "quantization_config beside any quantization");
+  if (rules.simulates_beside_routing) line(out, "simulated routing keeps the model's method");
+  if (rules.loader.encodes_scales) line(out, "the MXFP4 method encodes floating scales");
   if (!rules.takes_override) line(out, "no quantization_config.moe.activation");
   out += "\n[routing from model parameters]\n";
   for (const RoutingRow& row : rules.routing) line(out, "{}: {}", row.text, row.method);

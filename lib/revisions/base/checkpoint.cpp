@@ -159,6 +159,66 @@ bool kv_heads_fit(const std::optional<int64_t>& heads, int64_t ranks) {
   return ranks >= *heads ? ranks % *heads == 0 : *heads % ranks == 0;
 }
 
+bool of_mxfp4_config(const LoadFacts& f) {
+  return f.question.deployment.quantization == "mxfp4" ||
+         f.question.deployment.quantization == "gpt_oss_mxfp4";
+}
+
+// lora/layers/fused_moe.py, _ep_check; config/parallel.py, use_sequence_parallel_moe.
+bool lora_over_ranks(const LoadFacts& f) {
+  const Deployment& d = f.question.deployment;
+  const MoeParallel& p = f.question.parallel;
+  if (!d.lora || !p.use_ep) return false;
+  const bool split = d.parallel.tp_size > 1 && p.dp_size > 1 && d.limits.splits_inputs;
+  return p.all2all_backend != "allgather_reducescatter" || p.sp_size > 1 || split;
+}
+
+// What the model's class cannot do (lib/revisions/class_limits.hpp).
+std::vector<LoadNoteRow> class_notes() {
+  using Facts = LoadFacts;
+  return {
+      {"class on the platform", [](const Facts& f) { return !f.question.deployment.limits.starts; },
+       "the engine's {class} raises NotImplementedError on this platform: start-up stops", "",
+       /*stops=*/true},
+      {"quantization of the platform",
+       [](const Facts& f) { return !f.question.deployment.limits.quantization; },
+       "the engine does not take {quantization} on this platform: start-up stops with ValueError",
+       "", /*stops=*/true},
+      {"LoRA of the class",
+       [](const Facts& f) {
+         return f.question.deployment.lora && !f.question.deployment.limits.lora;
+       },
+       "the engine's {class} does not take adapters (LoRA): start-up stops with ValueError", "",
+       /*stops=*/true},
+      {"LoRA over ranks", lora_over_ranks,
+       "LoRA on experts that are spread over ranks asserts the all-to-all "
+       "allgather_reducescatter, and no inputs split by tensor parallelism: loading stops with "
+       "AssertionError",
+       "", /*stops=*/true},
+      {"experts for the ranks",
+       [](const Facts& f) {
+         const Deployment& d = f.question.deployment;
+         return !d.limits.few_experts && d.num_experts && d.parallel.tp_size > *d.num_experts;
+       },
+       "the engine's {class} asks for at least as many experts as tensor parallel ranks, and "
+       "{tp_size} are more than {num_experts}: loading stops with ValueError",
+       "", /*stops=*/true},
+      {"redundant experts of the class",
+       [](const Facts& f) {
+         const Deployment& d = f.question.deployment;
+         return !d.limits.redundant_experts && d.parallel.num_redundant_experts > 0;
+       },
+       "the engine's {class} hands no redundant experts on: the ranks hold the model's own, each "
+       "once",
+       ""},
+      {"float16",
+       [](const Facts& f) { return f.question.deployment.half_precision && of_mxfp4_config(f); },
+       "config.json says float16, and the engine takes {quantization} in bfloat16 only: start-up "
+       "stops with ValueError unless --dtype bfloat16 is given",
+       "", /*stops=*/true},
+  };
+}
+
 bool from_quark(const LoadFacts& f) { return f.caller != nullptr && !f.caller->gives_layer; }
 
 }  // namespace
@@ -209,7 +269,7 @@ std::vector<ConverterRow> converters() {
 
 std::vector<LoadNoteRow> load_notes() {
   using Facts = LoadFacts;
-  return {
+  std::vector<LoadNoteRow> rows = {
       {"moe_backend",
        [](const Facts& f) {
          const auto names = f.question.rules.option_names;
@@ -305,6 +365,8 @@ std::vector<LoadNoteRow> load_notes() {
        "elsewhere loading stops",
        ""},
   };
+  for (const LoadNoteRow& row : class_notes()) rows.push_back(row);
+  return rows;
 }
 
 }  // namespace mxfp4::base

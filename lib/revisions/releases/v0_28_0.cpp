@@ -50,6 +50,7 @@ const Release kRelease0280 = {
     .apply =
         [](RuleSet& rules) {
           change_humming_0_28(rules);
+          rules.loader.encodes_scales = true;  // quantization/mxfp4.py
           // See kNoDeepgemmOn12.
           edit::drop_layouts(rules, Backend::DEEPGEMM_MXFP4, kCapability12);
           edit::add_each(

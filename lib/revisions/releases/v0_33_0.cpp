@@ -7,6 +7,7 @@
 #include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
+#include "lib/oracle/resolve.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/releases.hpp"
@@ -158,6 +159,29 @@ void refuse_lora_with_mega_moe(RuleSet& rules) {
   }
 }
 
+// router/routing_simulator_router.py, modular_kernel.py: a simulated routing leaves the model's method
+// as the classes see it; without logits of its own it leaves out those that route by themselves.
+void simulate_beside_routing(RuleSet& rules) {
+  rules.simulates_beside_routing = true;
+  const Condition own_logits = none_of({env_is_one_of(kRoutingVariable, {"normal_routing"})});
+  for (ExpertClass& row : rules.classes) {
+    if (!row.monolithic) continue;
+    edit::add_before(
+        row.checks, "routing",
+        {"simulated routing", own_logits, "kernel does not support routes adjusted after routing"});
+  }
+}
+
+// fused_moe/expert_substitution.py, SubstitutedRoutedExperts.
+void refuse_replaced_experts(RuleSet& rules) {
+  edit::add(rules.load_notes,
+            {"replaced experts",
+             [](const LoadFacts& f) { return f.question.deployment.replaced_experts; },
+             "config.json lists approximate_experts, which the engine serves unquantized only: "
+             "loading stops with NotImplementedError",
+             "", /*stops=*/true});
+}
+
 }  // namespace
 
 const Release kRelease0330 = {
@@ -184,6 +208,8 @@ const Release kRelease0330 = {
                            {"int8_per_group_32",
                             "QuantKey(i8,scale(f32,dynamic,GroupShape(row=1, col=32)),symmetric)"});
           refuse_lora_with_mega_moe(rules);
+          simulate_beside_routing(rules);
+          refuse_replaced_experts(rules);
           edit::add_each(
               rules.model_classes,
               {"AliceAIForCausalLM", "BeamForCausalLM", "ClefFlashForJointSchema",
