@@ -33,7 +33,8 @@ constexpr std::array kWords = {
     EngineWord{"--dtype",
                "--knob params_dtype=float16 says it where it matters; bfloat16 is the default"},
     EngineWord{"--quantization",
-               "the checkpoint says it; --quantization-config is what the user adds"},
+               "the checkpoint says it; a value that gives the experts to another method, such as "
+               "humming, is not decided here. --quantization-config is what the user adds"},
     EngineWord{"--hf-overrides",
                "--model-config FILE gives the config.json that the engine then sees"},
     EngineWord{"--speculative-config",

@@ -164,7 +164,16 @@ class LayerDescriber {
 
   // The type of the matrix's elements. Sets the tensor's own, where it cannot be given back.
   DType stored_type(Slot slot, TensorSpec& spec) {
-    if (!is_float_slot(slot)) return DType::kU8;
+    if (!is_float_slot(slot)) {
+      const bool floats =
+          spec.dtype == DType::kF32 || spec.dtype == DType::kBF16 || spec.dtype == DType::kF16;
+      if (floats) {
+        out_.lost.push_back(fmt::format("{} is U8: the engine's loader keeps exponents of {}",
+                                        slot_name(slot), dtype_name(spec.dtype)));
+        spec.dtype = DType::kU8;
+      }
+      return DType::kU8;
+    }
     const DType loaded = is_bias_slot(slot) ? manifest_.bias_dtype : DType::kF32;
     const DType carried = spec.dtype == DType::kU16 ? DType::kBF16 : spec.dtype;
     bool rounded = false;

@@ -13,11 +13,13 @@
 #include "formats/config/separate_quantization.hpp"
 #include "formats/safetensors/weight_map.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 #include "lib/load/describe_published.hpp"
 #include "lib/load/find_layers.hpp"
 #include "lib/load/loaded_style.hpp"
 #include "lib/load/other_models.hpp"
 #include "lib/oracle/checkpoint.hpp"
+#include "lib/oracle/model_classes.hpp"
 #include "lib/revisions/class_releases.hpp"
 
 namespace mxfp4 {
@@ -47,12 +49,21 @@ void take_over(ModelLayers& model, const SourceOrigin& origin, const RuleSet& ru
       .hint("convert the checkpoint that it was made from");
 }
 
+// Words about a config whose model class no release has; empty where one has it.
+std::string unknown_class(const ModelConfig& config) {
+  const auto known = [](const std::string& name) { return !known_architecture(name).empty(); };
+  if (config.architectures.empty() || std::ranges::any_of(config.architectures, known)) return {};
+  return fmt::format("{} is a model class that this program does not know",
+                     shown(config.architectures.front()));
+}
+
 ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOptions& options,
                         const RuleSet& rules) {
   FindOptions find;
   find.style = options.style;
   find.family = options.family;
   find.generic_biases = rules.loader.loads_biases;
+  find.encodes_scales = rules.loader.encodes_scales;
   find.unfilled_biases = rules.loader.creates_biases;
   find.attributes = checkpoint.source->attributes();
   const SourceOrigin* origin = checkpoint.source->origin();
@@ -81,7 +92,11 @@ ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOpti
       return model;
     });
   } catch (const Error& error) {
-    if (!is_listed_file(checkpoint.path)) throw;
+    if (!is_listed_file(checkpoint.path)) {
+      const std::string unknown = config == nullptr ? "" : unknown_class(*config);
+      if (unknown.empty() || !error.hint_text().empty()) throw;
+      throw Error(error).hint(unknown);
+    }
     if (has_experts(tensors)) {
       throw Error(error).hint("one of a checkpoint's files: give the directory");
     }

@@ -46,4 +46,14 @@ inline constexpr uint16_t kTorchBf16Nan = 0x7FC0;
   return sign | (113 - shift) << 23 | (fraction << shift & 0x3FFU) << 13;
 }
 
+// The E8M0 byte of the nearest power of two, ties to an even significand, without the sign; 255 for
+// infinity and NaN (torch, Float8_e8m0fnu.h, fp8e8m0fnu_from_fp32_value).
+[[nodiscard]] constexpr uint8_t e8m0_from_f32(uint32_t v) {
+  const uint32_t exponent = v >> 23 & 0xFFU;
+  const uint32_t fraction = v & 0x7FFFFFU;
+  constexpr uint32_t kHalf = 0x400000U;
+  const bool up = fraction > kHalf || (fraction == kHalf && exponent > 0);
+  return static_cast<uint8_t>(exponent != 0xFF && up ? exponent + 1 : exponent);
+}
+
 }  // namespace mxfp4

@@ -23,11 +23,13 @@ uint32_t read_f32(const std::byte* at, DType dtype) {
   return dtype == DType::kBF16 ? f32_from_bf16(half) : f32_from_f16(half);
 }
 
-// Converts one float to F32 or BF16, rounding NaNs as torch does on the CPU, where the
+// Converts one float to F32, to BF16, or to the byte of its nearest power of two, rounding NaNs as torch does on the CPU, where the
 // loader copies.
 void convert(const std::byte* from, DType from_type, std::byte* to, DType to_type) {
   const uint32_t word = read_f32(from, from_type);
-  if (to_type == DType::kF32) {
+  if (to_type == DType::kU8) {
+    *to = std::byte{e8m0_from_f32(word)};
+  } else if (to_type == DType::kF32) {
     std::memcpy(to, &word, sizeof(word));
   } else {
     const uint16_t half = bf16_from_f32(word, kTorchBf16Nan);
@@ -84,9 +86,9 @@ std::vector<CopyRect> rectangles(Slot slot, W13Order order, int64_t begin, int64
   if (count == 0 && (slot_is_w13(slot) || per_byte != 0)) return {};
   if (!slot_is_w13(slot)) {
     if (per_byte == 0) return {{0, 0, hidden, element, 0}};
-    return {{0, begin / per_byte, hidden, count / per_byte, 0}};
+    return {{0, begin / per_byte * element, hidden, count / per_byte * element, 0}};
   }
-  const int64_t columns = per_byte == 0 ? element : hidden / per_byte;
+  const int64_t columns = per_byte == 0 ? element : hidden / per_byte * element;
   if (order == W13Order::kInterleaved) return {{2 * begin, 0, 2 * count, columns, 0}};
   if (alternating) {
     return {{2 * begin, 0, count, columns, 0, 2}, {2 * begin + 1, 0, count, columns, to_inter, 2}};
@@ -212,7 +214,7 @@ Assembly make_assembly(const ModelLayers& model, const ExpertLayer& layer, Slot 
   const DType kept = is_bias(slot) ? model.bias_dtype : DType::kF32;
   Assembly out;
   const bool floats = is_bias(slot) || is_input_scale(slot);
-  out.from = floats ? source.dtype : DType::kU8;
+  out.from = source.dtype;
   out.to = floats ? kept : DType::kU8;
   out.loaded = LoadedSpec{slice.padded, out.to, true}.expert(slot);
   if (is_scale(slot)) {
@@ -228,6 +230,7 @@ Assembly make_assembly(const ModelLayers& model, const ExpertLayer& layer, Slot 
     return out;
   }
   out.stored = LoadedSpec{layer.dims, out.from, true}.expert(slot);
+  if (is_scale(slot)) out.stored.row_bytes *= dtype_bytes(out.from);
   if (is_input_scale(slot)) {
     out.stored.row_bytes = dtype_bytes(out.from);
     out.rects = {{0, 0, 1, out.stored.row_bytes, 0}};

@@ -82,7 +82,9 @@ void check_sizes(const ModelConfig& config, const LayerDims& dims, bool draft,
 void check_layers(const ModelConfig& config, const LayerCheck& check,
                   const std::vector<ExpertLayer>& layers, std::vector<std::string>& warnings) {
   if (!config.num_hidden_layers) return;
-  const auto& [row, tensors, rest, partial] = check;
+  const auto& [row, tensors, rest, stated_partial] = check;
+  // A folder of draft stages only is the model of --speculative-config.
+  const bool partial = stated_partial || std::ranges::all_of(layers, &ExpertLayer::draft);
   const int64_t count = *config.num_hidden_layers;
   // Prediction layers that are named like the model's own are numbered after them.
   const int64_t more = config.num_nextn_predict_layers.value_or(0);

@@ -37,9 +37,10 @@ struct Extent {
 // One slot of a layer as the checkpoint stores it. Expert e's matrix (rows x row_bytes, unsliced,
 // unpadded) is the concatenation of experts[e]: one extent for a stacked or fused tensor, gate then
 // up for separate ones. No extent at all: the reference creates the parameter and never fills it,
-// so that it holds padding. Codes and scales are bytes whatever their dtype is called.
+// so that it holds padding. Codes and scales are bytes whatever their dtype is called, but for scales of
+// floats, which the loader encodes.
 struct SlotSource {
-  DType dtype = DType::kU8;  // of the stored elements; biases may be BF16, F16 or F32
+  DType dtype = DType::kU8;  // of the stored elements; floats may be BF16, F16 or F32
   std::vector<std::vector<Extent>> experts;  // empty: the slot is absent
 };
 
@@ -121,6 +122,7 @@ struct FindOptions {
   std::optional<Style> style{};    // --style
   std::optional<Family> family{};  // --family
   bool generic_biases = false;     // the generic loader loads biases, where there are some
+  bool encodes_scales = true;      // the MXFP4 method encodes scales that are floats
   bool unfilled_biases = true;     // a style's biases that are created and never filled are there
   std::map<std::string, std::string> attributes{};  // of the container: family, w13_order, ...
   // The config describes a whole model, and the tensors may be a part of it (--model-config):

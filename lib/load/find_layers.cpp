@@ -134,7 +134,7 @@ struct Collected {
 };
 
 Collected collect(const std::vector<NamedTensor>& tensors, const StyleRow& row, bool input_scales,
-                  bool biases) {
+                  bool biases, bool encodes_scales) {
   Collected out;
   std::unordered_map<std::string_view, size_t> by_module;
   std::string_view module;  // of the tensor before: names come in order of modules
@@ -153,7 +153,7 @@ Collected collect(const std::vector<NamedTensor>& tensors, const StyleRow& row, 
     }
     if (module != name->module || out.tables.empty()) {
       const auto [entry, added] = by_module.try_emplace(name->module, out.tables.size());
-      if (added) out.tables.emplace_back(tensors, row, *name);
+      if (added) out.tables.emplace_back(tensors, row, *name, encodes_scales);
       table = entry->second;
       module = name->module;
     }
@@ -329,7 +329,7 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
         .in_file(config->file);
   }
   const bool biases = row.bias == BiasRule::kRequired || options.generic_biases;
-  Collected found = collect(tensors, row, input_scales, biases);
+  Collected found = collect(tensors, row, input_scales, biases, options.encodes_scales);
   set_aside(found, tensors, row, config);
 
   model.style = row.style;

@@ -20,51 +20,47 @@ constexpr std::array kFusedParts = {Projection::kGateUp};
 constexpr std::array kSplitParts = {Projection::kGate, Projection::kUp};
 constexpr std::array kDownPart = {Projection::kDown};
 
-struct FieldRule {
-  std::string_view what;
-  std::span<const DType> dtypes;
-};
-constexpr std::array kCodeTypes = {DType::kU8, DType::kI8, DType::kF4};
-constexpr std::array kScaleTypes = {DType::kU8, DType::kF8E8M0};
+// torch copies no F4 into the bytes of a parameter.
+constexpr std::array kCodeTypes = {DType::kU8, DType::kI8};
 constexpr std::array kFloatTypes = {DType::kBF16, DType::kF16, DType::kF32};
 
-// By Field.
-constexpr std::array<FieldRule, kFields> kFieldRules = {{
-    {"MXFP4 codes", kCodeTypes},
-    {"e8m0 scales", kScaleTypes},
-    {"a bias", kFloatTypes},
-    {"an input scale", kFloatTypes},
-}};
+bool is_float(DType dtype) { return std::ranges::find(kFloatTypes, dtype) != kFloatTypes.end(); }
 
-const FieldRule& rule(Field field) { return kFieldRules[static_cast<size_t>(field)]; }
+}  // namespace
 
-void check_dtype(const NamedTensor& tensor, Field field) {
-  const auto& legal = rule(field).dtypes;
+LayerTable::FieldRule LayerTable::rule(Field field) const {
+  if (field == Field::kCodes) return {"MXFP4 codes", kCodeTypes};
+  if (field == Field::kScales) return {"e8m0 scales", scale_types(*row_, encodes_scales_)};
+  return {field == Field::kBias ? "a bias" : "an input scale", kFloatTypes};
+}
+
+void LayerTable::check_dtype(const NamedTensor& tensor, Field field) const {
+  const auto legal = rule(field).dtypes;
   if (std::find(legal.begin(), legal.end(), tensor.spec.dtype) != legal.end()) return;
   std::string names;
   for (const DType dtype : legal) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", dtype_name(dtype));
   }
-  refuse_tensor(tensor, fmt::format("{} must be one of {}, found {}", rule(field).what, names,
-                                    dtype_name(tensor.spec.dtype)));
+  const bool one = legal.size() == 1;
+  refuse_tensor(tensor, fmt::format("{} must be {}{}, found {}{}", rule(field).what,
+                                    one ? "" : "one of ", names, dtype_name(tensor.spec.dtype),
+                                    one ? ": the engine's loader copies numbers into bytes" : ""));
 }
+
+namespace {
 
 // Whether the blocks of 32 codes are a dimension of the codes.
 bool has_blocks(const StyleRow& row) {
   return row.stacked && row.loader != Loader::kInklingStacked;
 }
 
-// Elements of the last dimension of a codes tensor that lie in one byte.
-int64_t codes_per_element(const NamedTensor& tensor) {
-  return tensor.spec.dtype == DType::kF4 ? 1 : kCodesPerByte;
-}
-
 }  // namespace
 
 LayerTable::LayerTable(const std::vector<NamedTensor>& tensors, const StyleRow& row,
-                       const ExpertTensorName& first)
+                       const ExpertTensorName& first, bool encodes_scales)
     : tensors_(&tensors),
       row_(&row),
+      encodes_scales_(encodes_scales),
       module_(first.module),
       linear_(linear_name(row, first)),
       layer_(first.layer),
@@ -88,9 +84,7 @@ void LayerTable::add(size_t tensor, const ExpertTensorName& name) {
 bool LayerTable::unquantized() const {
   return std::all_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     const DType dtype = (*tensors_)[entry.tensor].spec.dtype;
-    const bool floats =
-        std::find(kFloatTypes.begin(), kFloatTypes.end(), dtype) != kFloatTypes.end();
-    return entry.field != Field::kScales && (entry.field != Field::kCodes || floats);
+    return entry.field != Field::kScales && (entry.field != Field::kCodes || is_float(dtype));
   });
 }
 
@@ -103,7 +97,7 @@ bool LayerTable::flat_scales() const {
 bool LayerTable::looks_mxfp4() const {
   std::array<bool, kFields> seen{};
   for (const Entry& entry : entries_) {
-    const auto& legal = rule(entry.field).dtypes;
+    const auto legal = rule(entry.field).dtypes;
     const DType dtype = (*tensors_)[entry.tensor].spec.dtype;
     if (std::find(legal.begin(), legal.end(), dtype) == legal.end()) return false;
     seen[static_cast<size_t>(entry.field)] = true;
@@ -230,7 +224,7 @@ LayerTable::Sizes LayerTable::read_sizes(int64_t experts) const {
   if (shape.rank() != rank) {
     refuse_tensor(codes, fmt::format("shape {} must have {} dimensions", shape.to_string(), rank));
   }
-  const int64_t last = checked_mul(shape[rank - 1], codes_per_element(codes));
+  const int64_t last = checked_mul(shape[rank - 1], kCodesPerByte);
   if (blocks && last != kBlock) {
     refuse_tensor(codes, fmt::format("shape {} has blocks of {} codes, MXFP4 has {}",
                                      shape.to_string(), last, kBlock));
@@ -269,9 +263,9 @@ void LayerTable::check_tensor(size_t tensor, Projection projection, Field field,
   if (field == Field::kScales) want.push_back(columns / kBlock);
   if (field == Field::kCodes && has_blocks(*row_)) {
     want.push_back(columns / kBlock);
-    want.push_back(kBlock / codes_per_element(found));
+    want.push_back(kBlock / kCodesPerByte);
   } else if (field == Field::kCodes) {
-    want.push_back(columns / codes_per_element(found));
+    want.push_back(columns / kCodesPerByte);
   }
   if (field == Field::kScales && row_->stacked && !has_blocks(*row_) && shape.rank() == 2) {
     want = {checked_mul(want[0], want[1]), want[2]};  // Quark's converter stores them so
@@ -289,7 +283,6 @@ SlotSource LayerTable::gather(std::span<const Projection> parts, Field field,
                               const Sizes& sizes) const {
   SlotSource slot;
   slot.experts.resize(static_cast<size_t>(sizes.dims.num_experts));
-  const bool bytes = field == Field::kCodes || field == Field::kScales;
   size_t before = kNone;
   for (int64_t expert = 0; expert < sizes.dims.num_experts; ++expert) {
     auto& extents = slot.experts[static_cast<size_t>(expert)];
@@ -298,11 +291,12 @@ SlotSource LayerTable::gather(std::span<const Projection> parts, Field field,
       const size_t tensor = require(expert, projection, field);
       const NamedTensor& found = (*tensors_)[tensor];
       if (tensor != before) check_tensor(tensor, projection, field, sizes);
-      if (!bytes && before != kNone && found.spec.dtype != slot.dtype) {
+      const DType carried = is_float(found.spec.dtype) ? found.spec.dtype : DType::kU8;
+      if (before != kNone && carried != slot.dtype) {
         refuse_tensor(found, fmt::format("is {}, but {} is {}", dtype_name(found.spec.dtype),
                                          (*tensors_)[before].name, dtype_name(slot.dtype)));
       }
-      if (!bytes) slot.dtype = found.spec.dtype;
+      slot.dtype = carried;
       before = tensor;
       const int64_t share = found.spec.bytes() / (row_->stacked ? sizes.dims.num_experts : 1);
       extents.push_back({tensor, row_->stacked ? expert * share : 0, share});

@@ -19,7 +19,7 @@ namespace mxfp4 {
 class LayerTable {
  public:
   LayerTable(const std::vector<NamedTensor>& tensors, const StyleRow& row,
-             const ExpertTensorName& first);
+             const ExpertTensorName& first, bool encodes_scales);
 
   void add(size_t tensor, const ExpertTensorName& name);
 
@@ -64,6 +64,13 @@ class LayerTable {
     Field field;
     size_t tensor;
   };
+  // The types that a field's tensors may have, and what they are called.
+  struct FieldRule {
+    std::string_view what;
+    std::span<const DType> dtypes;
+  };
+  [[nodiscard]] FieldRule rule(Field field) const;
+  void check_dtype(const NamedTensor& tensor, Field field) const;
   void arrange();
   // Throws Error::input if no expert has a gate, or none an up projection.
   void require_gated() const;
@@ -81,6 +88,7 @@ class LayerTable {
 
   const std::vector<NamedTensor>* tensors_;
   const StyleRow* row_;
+  bool encodes_scales_;  // as FindOptions has it
   std::string module_;
   std::string linear_;
   int64_t layer_;

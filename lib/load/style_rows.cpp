@@ -55,6 +55,8 @@ constexpr StyleRow kGptOssRow = {
     .order = W13Order::kInterleaved,
     .scale_fill = kZero,
     .bias_dtype = DType::kBF16,
+    .takes_exponents = false,
+    .encodes = false,
     .method = "GptOssMxfp4MoEMethod",
 };
 
@@ -82,6 +84,8 @@ constexpr StyleRow kQuarkRow = {
     .order = W13Order::kHalves,
     .scale_fill = kOne,
     .bias_dtype = DType::kF32,
+    .takes_exponents = false,
+    .encodes = false,
     .method = "QuarkOCP_MX_MoEMethod",
 };
 
@@ -121,7 +125,6 @@ constexpr StyleRow compressed_tensors_row() {
   row.style = Style::kCompressedTensors;
   row.suffixes = {".weight_packed", ".weight_scale", ".bias", ""};
   row.methods = kCompressedTensorsMethods;
-  row.model = ModelRule::kAny;
   row.family = Family::kGeneric;
   row.scale_fill = kZero;
   row.bias_dtype = DType::kBF16;
@@ -136,6 +139,8 @@ constexpr StyleRow deepseek_v4_row() {
   row.suffixes = {".weight", ".scale", "", ""};
   row.methods = kFp8Methods;
   row.model = ModelRule::kAny;
+  row.takes_exponents = true;
+  row.encodes = true;
   row.every_layer = true;
   row.family = Family::kGeneric;
   row.scale_fill = kZero;
@@ -149,6 +154,7 @@ constexpr StyleRow mxfp4_row() {
   row.style = Style::kMxfp4;
   row.suffixes = {".weight", ".weight_scale", ".bias", ""};
   row.methods = kMxfp4Methods;
+  row.encodes = true;
   row.bias = BiasRule::kNeverFilled;
   row.scale_fill = kZero;
   row.bias_dtype = DType::kBF16;
@@ -217,6 +223,13 @@ bool is_gpt_oss(const ModelConfig& config) {
 }  // namespace
 
 std::span<const StyleRow> style_rows() { return kRows; }
+
+std::span<const DType> scale_types(const StyleRow& row, bool encodes_scales) {
+  static constexpr std::array kTypes = {DType::kU8, DType::kF8E8M0, DType::kBF16, DType::kF16,
+                                        DType::kF32};
+  const size_t known = row.encodes && encodes_scales ? kTypes.size() : row.takes_exponents ? 2 : 1;
+  return std::span(kTypes).first(known);
+}
 
 bool is_inkling(const ModelConfig& config) { return config.model_type.starts_with("inkling"); }
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/core/dtype.hpp"
 #include "lib/load/expert_layer.hpp"
 
 namespace mxfp4 {
@@ -55,12 +56,21 @@ struct StyleRow {
   W13Order order;
   std::byte scale_fill;
   DType bias_dtype;
+  // What becomes of scales that are not bytes. A loader copies numbers into bytes, which loses
+  // F8_E8M0, unless it takes its bits; the MXFP4 method encodes floats and takes these bits
+  // (quantization/mxfp4.py, _encode_mxfp4_weight_scale) at releases with
+  // FindOptions::encodes_scales.
+  bool takes_exponents;
+  bool encodes;
   // The engine's method class after which the style is named. It counts where no config.json says
   // which class serves the tensors.
   std::string_view method;
 };
 
 [[nodiscard]] std::span<const StyleRow> style_rows();
+
+// The types of scales that a style's loader does not lose.
+[[nodiscard]] std::span<const DType> scale_types(const StyleRow& row, bool encodes_scales);
 
 // Whether the model is one of Inkling's, by its model_type.
 [[nodiscard]] bool is_inkling(const ModelConfig& config);

@@ -49,6 +49,18 @@ TEST(FloatBits, Bf16FromF32ByHand) {
   EXPECT_EQ(bf16_from_f32(0xFF800000, kTorchBf16Nan), 0xFF80);
 }
 
+TEST(FloatBits, E8m0IsTheNearestPowerOfTwo) {
+  for (uint32_t exponent = 0; exponent < 256; ++exponent) {
+    EXPECT_EQ(e8m0_from_f32(exponent << 23), exponent);
+    EXPECT_EQ(e8m0_from_f32(exponent << 23 | 0x80000000U), exponent);
+  }
+  EXPECT_EQ(e8m0_from_f32(0x3FBFFFFF), 0x7F);
+  EXPECT_EQ(e8m0_from_f32(0x3FC00000), 0x80);  // 1.5: a tie of normal numbers goes up
+  EXPECT_EQ(e8m0_from_f32(0x00400000), 0x00);  // a subnormal one down
+  EXPECT_EQ(e8m0_from_f32(0x00400001), 0x01);
+  EXPECT_EQ(e8m0_from_f32(0x7FC00000), 0xFF);
+}
+
 TEST(FloatBits, EveryF16ReturnsThroughF32) {
   for (unsigned v = 0; v < 0x10000; ++v) {
     const auto half = static_cast<uint16_t>(v);

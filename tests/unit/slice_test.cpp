@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
@@ -164,6 +167,25 @@ TEST(Slice, ExpertParallelismOfOneRankIsNone) {
   EXPECT_EQ(slices[0].experts.size(), 5U);
 }
 
+TEST(Slice, EncodesScalesThatAreFloats) {
+  const ModelLayers model = model_of(Loader::kGeneric);
+  ExpertLayer layer;
+  layer.dims = {1, 64, 128};
+  layer.slots[static_cast<size_t>(Slot::kW2WeightScale)] = {DType::kF32, {{Extent{0, 0, 1024}}}};
+  const auto slices = slice_ranks(model, layer.dims, tp(2));
+  const Assembly assembly = make_assembly(model, layer, Slot::kW2WeightScale, slices.at(1));
+  std::vector<float> stored(256);  // 64 rows of 4 blocks
+  for (size_t i = 0; i < stored.size(); ++i) stored[i] = std::ldexp(1.0F, static_cast<int>(i % 13));
+  std::vector<std::byte> loaded(static_cast<size_t>(assembly.loaded.bytes()));
+  ASSERT_EQ(assembly.stored.bytes(), 1024);
+  assembly.forward(std::as_bytes(std::span(stored)), loaded);
+  ASSERT_EQ(loaded.size(), 128U);
+  for (size_t i = 0; i < loaded.size(); ++i) {
+    const size_t from = i / 2 * 4 + 2 + i % 2;
+    EXPECT_EQ(std::to_integer<size_t>(loaded[i]), 127 + from % 13) << i;
+  }
+}
+
 TEST(Slice, RoundRobinFallsBackToLinear) {
   const LayerDims dims{4, 64, 64};
   const auto first = [&](const SliceOptions& options) {
@@ -173,20 +195,13 @@ TEST(Slice, RoundRobinFallsBackToLinear) {
   const std::vector<int64_t> spread{0, 2};
   SliceOptions options = ep(2, ExpertPlacement::kRoundRobin);
   EXPECT_EQ(first(options), spread);
-  options.parallel.enable_eplb = true;
+  options.round_robin = false;
   EXPECT_EQ(first(options), linear);
   options = ep(2, ExpertPlacement::kRoundRobin);
   options.n_group = 1;
   EXPECT_EQ(first(options), linear);
   options.n_group.reset();
   EXPECT_EQ(first(options), linear);
-  options = ep(1, ExpertPlacement::kRoundRobin);
-  options.parallel.dp_size = 2;  // an all-to-all kernel is at work
-  EXPECT_EQ(first(options), linear);
-  options.parallel.all2all_backend = "deepep_low_latency";
-  EXPECT_EQ(first(options), spread);
-  options.parallel.all2all_backend = "nixl_ep";
-  EXPECT_EQ(first(options), spread);
 }
 
 TEST(Slice, RoundsHiddenByTheAllToAllKernelFirst) {

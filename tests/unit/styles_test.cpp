@@ -54,20 +54,35 @@ TEST(Styles, SeparateTensorsAreGateThenUp) {
   EXPECT_EQ(model.scale_fill, std::byte{1});
 }
 
-TEST(Styles, F4ShapesCountElements) {
-  const ModelConfig config = quantized_config("deepseek_v4_fp8", "deepseek_v4");
-  Tensors tensors = per_expert({.module = "layers.0.ffn.experts",
-                                .words = {"w1", "w3", "w2"},
-                                .scales = ".scale",
-                                .code_type = DType::kF4,
-                                .scale_type = DType::kF8E8M0});
-  for (NamedTensor& t : tensors) {
-    if (t.spec.dtype == DType::kF4) t.spec.shape = {t.spec.shape[0], t.spec.shape[1] * 2};
-  }
-  const ModelLayers model = find_expert_layers(tensors, &config, {});
-  EXPECT_EQ(model.layers.at(0).dims, (LayerDims{2, 64, 32}));
+// Of DeepSeek-V4's names, or of the others' in a model of this method.
+Tensors typed(bool deepseek, DType codes, DType scales, const char* suffix = ".weight") {
+  PerExpert form;
+  form.module = deepseek ? "layers.0.ffn.experts" : form.module;
+  if (deepseek) form.words = {"w1", "w3", "w2"};
+  form.codes = suffix;
+  form.scales = deepseek ? ".scale" : ".weight_scale";
+  form.code_type = codes;
+  form.scale_type = scales;
+  return per_expert(form);
+}
+
+TEST(Styles, TakeWhatTheirLoaderKeeps) {
+  const ModelConfig v4 = quantized_config("deepseek_v4_fp8", "deepseek_v4");
+  const ModelConfig mxfp4 = quantized_config("mxfp4", "qwen3_moe");
+  const ModelConfig packed = quantized_config("compressed-tensors", "qwen3_moe");
+  using enum DType;
+  const FindOptions older{.encodes_scales = false};
+  const ModelLayers model = find_expert_layers(typed(true, kI8, kF8E8M0), &v4, older);
   EXPECT_EQ(model.layers.at(0).engine_prefix, "model.layers.0.ffn.experts");
-  EXPECT_EQ(model.layers.at(0).slot(Slot::kW2Weight).experts.at(1).at(0).bytes, 1024);
+  const ModelLayers floats = find_expert_layers(typed(false, kU8, kF32), &mxfp4, {});
+  EXPECT_EQ(floats.layers.at(0).slot(Slot::kW2WeightScale).dtype, kF32);
+  EXPECT_NO_THROW((void)find_expert_layers(typed(false, kU8, kF8E8M0), &mxfp4, {}));
+  expect_has(refusal_of_layers(typed(true, kF4, kF8E8M0), &v4), "must be one of U8, I8, found F4");
+  expect_has(refusal_of_layers(typed(false, kU8, kF8E8M0), &mxfp4, older),
+             "must be U8, found F8_E8M0");
+  expect_has(refusal_of_layers(typed(false, kU8, kF32), &mxfp4, older), "must be U8, found F32");
+  expect_has(refusal_of_layers(typed(false, kU8, kF8E8M0, ".weight_packed"), &packed),
+             "must be U8, found F8_E8M0");
 }
 
 Tensors inkling(bool flat) {
