@@ -18,6 +18,10 @@ std::optional<StartSource> start_source(const Conversion& conversion, const Sour
     return StartSource{
         true, fmt::format("a start makes weights of safetensors only, not of {}", source->kind())};
   }
+  if (source != nullptr && source->is_far() && !source->files().empty() &&
+      !source->files().front().path.string().starts_with("hf://")) {
+    return StartSource{true, "the engine starts from a directory or a hub's model"};
+  }
   // Layouts that quantise again look at all scales of a matrix first, and round each code.
   if (refuses_scales(*conversion.layout)) {
     return StartSource{true, "this layout quantises again, which is slower than reading"};

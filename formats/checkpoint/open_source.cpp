@@ -11,12 +11,14 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/seekable_zstd.hpp"
 #include "formats/checkpoint/blob_source.hpp"
+#include "formats/checkpoint/far_source.hpp"
 #include "formats/checkpoint/hub_cache.hpp"
 #include "formats/checkpoint/other_files.hpp"
 #include "formats/checkpoint/raw_source.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/hdf5/hdf5_source.hpp"
 #include "formats/os/mapped_file.hpp"
+#include "formats/remote/far_folder.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 
@@ -141,6 +143,7 @@ std::unique_ptr<Source> open_file(const fs::path& path) {
 }  // namespace
 
 std::unique_ptr<Source> open_source(const fs::path& path) {
+  if (is_address(path.string())) return open_far_source(path.string());
   std::error_code error;
   if (fs::is_directory(path, error)) return open_directory(hub_snapshot(path));
   refuse_hub_name(path);

@@ -124,12 +124,8 @@ void refuse_hub_name(const fs::path& path) {
   const bool two_parts = std::ranges::count(text, '/') == 1 && !text.starts_with('.') &&
                          path.has_filename() && !path.is_absolute() && !is_file_name(path);
   if (!two_parts || fs::exists(path, error) || fs::exists(path.parent_path(), error)) return;
-  const std::string folder = path.filename().string();
-  refuse(path,
-         "no such file; it reads like a model's name on a hub, and this program reads local "
-         "files only",
-         fmt::format("`hf download {} --local-dir {}` fetches it; then give {}", text, folder,
-                     folder));
+  refuse(path, "no such file; it reads like a model's name on a hub",
+         fmt::format("hf://{} is that model", text));
 }
 
 }  // namespace mxfp4

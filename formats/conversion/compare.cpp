@@ -196,6 +196,7 @@ void compare_bytes(Repacker& repacker, const Plan& plan, const std::vector<Layer
     memory.job_bytes = std::max(memory.job_bytes, job.cost + stored);
   }
   require_memory(limits, memory);
+  repacker.expect(plan.jobs);
   run_jobs<Job, CompareBuffers>(
       plan.jobs, jobs_in_flight(limits, memory),
       {.read =

@@ -6,7 +6,6 @@
 #include "formats/conversion/memory_budget.hpp"
 #include "formats/conversion/model_directory.hpp"
 #include "formats/conversion/source_sample.hpp"
-#include "formats/source/hub_file.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
 #include "lib/exec/pool.hpp"
@@ -47,7 +46,7 @@ void name_source(const Source& source, SourceSummary& summary) {
   }
   summary.kind = source.kind();
   for (const FileStatus& file : source.files()) {
-    summary.files.push_back({file.path.filename().string(), file.size, hub_sha256(file.path)});
+    summary.files.push_back({file.path.filename().string(), file.size, source.sha256_of(file)});
   }
 }
 
@@ -144,7 +143,7 @@ RepackPlan plan_repack(OpenedCheckpoint& checkpoint, const Conversion& conversio
   RepackPlan out;
   Source& source = *checkpoint.source;
   if (source.origin() == nullptr) {
-    take_samples(checkpoint.model, source, source.maps(0) ? kSampleThreads : 1);
+    take_samples(checkpoint.model, source, source.maps(0) || source.is_far() ? kSampleThreads : 1);
   }
   PlanOptions plan = plan_options(conversion);
   plan.threads = options.limits.threads;
@@ -202,7 +201,9 @@ int64_t Repack::keep_finished() {
 }
 
 void Repack::run(const RunHooks& hooks) {
-  interleave_files(plan_.plan, options_.limits.threads);
+  // A far source's rate is the network's; files one after another lose less to an interruption.
+  interleave_files(plan_.plan, checkpoint_.source->is_far() ? 1 : options_.limits.threads);
+  repacker_.expect(plan_.plan.jobs);
   move_layers(hooks);
   copy_rest(hooks);
 }

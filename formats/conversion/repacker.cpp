@@ -21,6 +21,22 @@ Repacker::Repacker(Source& source, const ModelLayers& model, const Plan& plan, c
                    const LayoutParameters& parameters)
     : source_(source), model_(model), plan_(plan), layout_(layout), parameters_(parameters) {}
 
+void Repacker::expect(std::span<const Job> jobs) {
+  if (!source_.is_far()) return;
+  std::vector<SourceRange> ranges;
+  for (const Job& job : jobs) {
+    const Piece& piece = job.pieces.front();  // all take the same experts, as in read()
+    const PlannedFile& file = plan_.files[piece.file];
+    const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
+    for (const Slot slot : slots_read(output)) {
+      for (const Extent& extent : extents_of(file, slot, experts_of(piece, output))) {
+        ranges.push_back({extent.tensor, extent.offset, extent.bytes});
+      }
+    }
+  }
+  source_.expect(ranges);
+}
+
 void Repacker::read(const Job& job, JobBuffers& buffers) {
   if (!source_.reads_in_parallel()) read_parts(job, buffers);  // else a part of the work
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ class Repacker {
   Repacker(Source& source, const ModelLayers& model, const Plan& plan, const Layout* layout,
            const LayoutParameters& parameters);
 
+  // Tells the source what read() of these jobs, in this order, will ask of it.
+  void expect(std::span<const Job> jobs);
   // Read stage: fetches what is neither mapped nor made by several threads. One call at a time.
   void read(const Job& job, JobBuffers& buffers);
   // Work stage: fills buffers.pieces, one span a piece. Thread-safe for different buffers.

@@ -67,6 +67,10 @@ bool is_weights_or_index(const std::string& name) {
                              [&](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
+bool is_side_name(const std::string& name) {
+  return !name.starts_with('.') && !is_weights_or_index(name) && name != kManifestName;
+}
+
 // Whether a link's target is a file of the checkpoint, or, from a hub cache's snapshots/, one of
 // the same repository's blobs/.
 bool stays_inside(const fs::path& checkpoint, const fs::path& target) {
@@ -169,8 +173,18 @@ std::string read_side(const SideFile& plan) {
   return in_file(plan.from.string(), [&] { return read_same_file(plan.seen); });
 }
 
+// Says that all of the file's tensors will be read.
+void expect_tensors(Source& source, const RestFile& plan) {
+  std::vector<SourceRange> ranges;
+  for (const size_t index : plan.tensors) {
+    ranges.push_back({index, 0, source.tensors()[index].spec.bytes()});
+  }
+  source.expect(ranges);
+}
+
 ManifestFile write_tensors(Source& source, const RestFile& plan, const Directory& directory,
                            Buffer& buffer, const RestHooks& hooks) {
+  expect_tensors(source, plan);
   SummedFile file(directory, plan.name);
   file.append(std::as_bytes(std::span(plan.header)));
   for (size_t index : plan.tensors) {
@@ -242,7 +256,7 @@ std::vector<SideFile> find_side_files(const fs::path& checkpoint,
   for (fs::directory_iterator at(checkpoint, error), end; !error && at != end;
        at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (name.starts_with('.') || is_weights_or_index(name) || name == kManifestName) continue;
+    if (!is_side_name(name)) continue;
     const fs::path target = side_file(checkpoint, *at);
     if (target.empty()) continue;
     // Without following links: what is a file now may be a link to any of the user's files later.
@@ -262,6 +276,29 @@ std::vector<SideFile> find_side_files(const fs::path& checkpoint,
   return files;
 }
 
+std::vector<SideFile> fetch_side_files(Source& source, std::vector<std::string>& warnings) {
+  std::vector<SideFile> files;
+  bool complete = false;
+  for (const std::string& name : source.names_beside(complete)) {
+    if (!is_side_name(name)) continue;
+    std::optional<std::string> text = source.text_beside(name, kMaxSideFile);
+    if (!text) {
+      if (complete) warnings.push_back(fmt::format("{}: too large, not copied", name));
+      continue;
+    }
+    refuse_name(name);
+    files.push_back({.name = name, .from = {}, .text = std::move(*text)});
+    files.back().size = static_cast<int64_t>(files.back().text.size());
+  }
+  if (!complete) {
+    warnings.emplace_back(
+        "the server does not list its files: of those beside the weights, only such with the usual "
+        "names are copied");
+  }
+  std::ranges::sort(files, {}, &SideFile::name);
+  return files;
+}
+
 std::vector<ManifestFile> sum_rest(Source& source, const RestPlan& plan,
                                    const std::function<void()>& between) {
   std::vector<ManifestFile> entries = plan.planned();
@@ -270,6 +307,7 @@ std::vector<ManifestFile> sum_rest(Source& source, const RestPlan& plan,
   for (const RestFile& file : plan.files) {
     Checksum sum;
     sum.update(std::as_bytes(std::span(file.header)));
+    expect_tensors(source, file);
     for (const size_t index : file.tensors) {
       read_tensor(source, index, buffer, [&](ConstBytes piece) {
         between();

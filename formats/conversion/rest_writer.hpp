@@ -66,6 +66,10 @@ struct RestPlan {
 [[nodiscard]] std::vector<SideFile> find_side_files(const std::filesystem::path& checkpoint,
                                                     std::vector<std::string>& warnings);
 
+// The same of a far checkpoint, with their texts.
+[[nodiscard]] std::vector<SideFile> fetch_side_files(Source& source,
+                                                     std::vector<std::string>& warnings);
+
 // The entries of the files that write_rest() would write. Calls `between` every few MB. Throws
 // Error::input, also if a file is not the one that was planned.
 [[nodiscard]] std::vector<ManifestFile> sum_rest(Source& source, const RestPlan& plan,

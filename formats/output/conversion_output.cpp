@@ -49,7 +49,9 @@ SourceSeen look_at(const OutputRequest& request, const Source& source) {
   SourceSeen seen;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> seen.machine;
   std::error_code error;
-  const fs::path place = fs::weakly_canonical(request.input, error);
+  // An address is the same from every directory.
+  const fs::path place =
+      source.is_far() ? request.input : fs::weakly_canonical(request.input, error);
   if (error == std::errc::permission_denied) {
     throw Error::input(fmt::format("cannot be searched: {}", error.message()))
         .in_file(searched_until(request.input).string())

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "formats/os/file.hpp"
+#include "formats/source/hub_file.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
@@ -29,6 +30,13 @@ struct SourceTensor {
   std::string file;  // for messages
   // Where the bytes begin in `file`, if they lie there one behind another, as they are.
   std::optional<int64_t> file_offset{};
+};
+
+// Bytes [offset, offset + bytes) of a tensor.
+struct SourceRange {
+  size_t tensor = 0;
+  int64_t offset = 0;
+  int64_t bytes = 0;
 };
 
 // A file of a checkpoint, without its directory.
@@ -71,6 +79,13 @@ class Source {
   // copies them.
   [[nodiscard]] virtual bool reads_in_parallel() const { return false; }
 
+  // Whether read() waits for another machine. Several threads may call it then.
+  [[nodiscard]] virtual bool is_far() const { return false; }
+
+  // Says what read() will be asked for, in that order and by one thread, in place of what was said
+  // before: a far source fetches ahead.
+  virtual void expect(const std::vector<SourceRange>& ranges) { (void)ranges; }
+
   // Bytes of memory that each thread in read() takes beside `out`, without schedules.
   [[nodiscard]] virtual int64_t read_bytes() const { return 0; }
 
@@ -97,6 +112,23 @@ class Source {
   [[nodiscard]] virtual std::optional<std::string> config_json() const = 0;
   // Every file that was opened, configuration included.
   [[nodiscard]] virtual const std::vector<FileStatus>& files() const = 0;
+
+  // The names of the files beside a far source's tensors; `complete`: false if there may be others.
+  [[nodiscard]] virtual std::vector<std::string> names_beside(bool& complete) const {
+    complete = true;
+    return {};
+  }
+  // The text of one of them; empty if it is not there, or longer than `most` bytes.
+  [[nodiscard]] virtual std::optional<std::string> text_beside(const std::string& name,
+                                                               int64_t most) {
+    (void)name, (void)most;
+    return std::nullopt;
+  }
+
+  // The SHA-256 of one of files(), as a hub gives it; empty: not known.
+  [[nodiscard]] virtual std::string sha256_of(const FileStatus& file) const {
+    return hub_sha256(file.path);
+  }
 
   // The checkpoint behind a source that is made from another one; null for a checkpoint.
   [[nodiscard]] virtual const SourceOrigin* origin() const { return nullptr; }

@@ -154,7 +154,7 @@ for part in 1_3_2 1_4_4 0_3_2 1_2_1; do
   is "part_$part" "part_$part: 1 of $count files is not there: \"model-0000$gone-of-0000$count.safetensors\"$" 'is the download complete'
 done
 is pickled 'pickled/pytorch_model.bin: a PyTorch archive' safetensors
-is openai/gpt-oss-20b "a model's name on a hub" 'hf download openai/gpt-oss-20b --local-dir gpt-oss-20b'
+is openai/gpt-oss-20b "a model's name on a hub" 'hf://openai/gpt-oss-20b is that model'
 # A mistyped path is not taken for a model's name.
 is dense/missing 'dense/missing: cannot be opened: No such file'
 is ./a/b './a/b: cannot be opened: No such file'

@@ -1,0 +1,33 @@
+// A file on another machine: where it is, with what it is asked for, and what is known of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace mxfp4 {
+
+// With what a server is asked, and what to tell a user whom it refuses. Secrets are in no message.
+struct FarAccess {
+  std::string bearer{};   // a token
+  std::string key{};      // "ID:SECRET", with which requests are signed
+  std::string signer{};   // "aws:amz:REGION:s3"
+  std::string session{};  // of the key, if it is a temporary one
+  bool netrc = false;     // the user's ~/.netrc may name the host
+  std::string refused{};  // the hint for 401 and 403
+  std::string missing{};  // the hint for 404
+};
+
+// A file on another machine. What is learnt of it comes with the first answer: read it only after
+// that.
+struct FarFile {
+  std::string name;  // for messages
+  std::string url;
+  std::shared_ptr<const FarAccess> access;
+  int64_t size = -1;        // learnt
+  std::string validator{};  // learnt: an ETag or a time, the same as long as the file is
+  std::string sha256{};     // learnt, from a hub
+  std::string target{};     // learnt: where the url leads; the fetcher's own
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,94 @@
+// formats/remote: libcurl's numbers are those of its header, and who may see a secret. What arrives
+// from servers is tested by cli.far_hub and cli.far_nginx.
+#include <gtest/gtest.h>
+#if __has_include(<curl/curl.h>)  // not for another architecture
+#include <curl/curl.h>
+#endif
+
+#include <cstddef>
+
+#include "formats/remote/curl.hpp"
+#include "formats/remote/far_folder.hpp"
+#include "formats/remote/url.hpp"
+
+namespace mxfp4 {
+namespace {
+
+#ifdef LIBCURL_VERSION
+static_assert(int{curl::kLowSpeedLimit} == CURLOPT_LOW_SPEED_LIMIT);
+static_assert(int{curl::kLowSpeedTime} == CURLOPT_LOW_SPEED_TIME);
+static_assert(int{curl::kNetrc} == CURLOPT_NETRC);
+static_assert(int{curl::kConnectTimeout} == CURLOPT_CONNECTTIMEOUT);
+static_assert(int{curl::kHttpVersion} == CURLOPT_HTTP_VERSION);
+static_assert(int{curl::kBufferSize} == CURLOPT_BUFFERSIZE);
+static_assert(int{curl::kNoSignal} == CURLOPT_NOSIGNAL);
+static_assert(int{curl::kHttpAuth} == CURLOPT_HTTPAUTH);
+static_assert(int{curl::kPathAsIs} == CURLOPT_PATH_AS_IS);
+static_assert(int{curl::kWriteData} == CURLOPT_WRITEDATA);
+static_assert(int{curl::kUrl} == CURLOPT_URL);
+static_assert(int{curl::kUserPwd} == CURLOPT_USERPWD);
+static_assert(int{curl::kRange} == CURLOPT_RANGE);
+static_assert(int{curl::kErrorBuffer} == CURLOPT_ERRORBUFFER);
+static_assert(int{curl::kUserAgent} == CURLOPT_USERAGENT);
+static_assert(int{curl::kHttpHeader} == CURLOPT_HTTPHEADER);
+static_assert(int{curl::kHeaderData} == CURLOPT_HEADERDATA);
+static_assert(int{curl::kCaInfo} == CURLOPT_CAINFO);
+static_assert(int{curl::kCaPath} == CURLOPT_CAPATH);
+static_assert(int{curl::kNoProxy} == CURLOPT_NOPROXY);
+static_assert(int{curl::kBearer} == CURLOPT_XOAUTH2_BEARER);
+static_assert(int{curl::kAwsSigV4} == CURLOPT_AWS_SIGV4);
+static_assert(int{curl::kWriteFunction} == CURLOPT_WRITEFUNCTION);
+static_assert(int{curl::kHeaderFunction} == CURLOPT_HEADERFUNCTION);
+static_assert(int{curl::kResponseCode} == CURLINFO_RESPONSE_CODE);
+static_assert(int{curl::kRedirectUrl} == CURLINFO_REDIRECT_URL);
+static_assert(int{curl::kRetryAfter} == CURLINFO_RETRY_AFTER);
+static_assert(int{curl::kOk} == CURLE_OK);
+static_assert(int{curl::kCouldntResolveProxy} == CURLE_COULDNT_RESOLVE_PROXY);
+static_assert(int{curl::kCouldntResolveHost} == CURLE_COULDNT_RESOLVE_HOST);
+static_assert(int{curl::kCouldntConnect} == CURLE_COULDNT_CONNECT);
+static_assert(int{curl::kSslConnectError} == CURLE_SSL_CONNECT_ERROR);
+static_assert(int{curl::kSslCertProblem} == CURLE_SSL_CERTPROBLEM);
+static_assert(int{curl::kPeerFailedVerification} == CURLE_PEER_FAILED_VERIFICATION);
+static_assert(int{curl::kSslCaBadFile} == CURLE_SSL_CACERT_BADFILE);
+static_assert(curl::kMaxConnects == CURLMOPT_MAXCONNECTS);
+static_assert(curl::kMessageDone == CURLMSG_DONE);
+static_assert(curl::kHttp11 == CURL_HTTP_VERSION_1_1);
+static_assert(curl::kNetrcOptional == CURL_NETRC_OPTIONAL);
+static_assert(curl::kAuthBearer == CURLAUTH_BEARER);
+static_assert(curl::kErrorBytes == CURL_ERROR_SIZE);
+static_assert(curl::kGlobalAll == CURL_GLOBAL_ALL);
+static_assert(sizeof(curl::Message) == sizeof(CURLMsg));
+static_assert(offsetof(curl::Message, easy) == offsetof(CURLMsg, easy_handle));
+static_assert(offsetof(curl::Message, data) == offsetof(CURLMsg, data));
+#endif
+
+TEST(RemoteUrl, Origin) {
+  EXPECT_EQ(origin_of("https://Host.org:443/a/b"), "https://host.org:443");
+  EXPECT_EQ(origin_of("https://host.org?a=/b"), "https://host.org");
+  EXPECT_NE(origin_of("https://host.org@evil.org/"), origin_of("https://host.org/"));
+  EXPECT_NE(origin_of("https://host.org.evil.org/"), origin_of("https://host.org/"));
+  EXPECT_NE(origin_of("http://host.org/"), origin_of("https://host.org/"));
+  EXPECT_NE(origin_of("https://host.org:444/"), origin_of("https://host.org/"));
+}
+
+TEST(RemoteUrl, PrivateIsHttpsOrThisMachine) {
+  for (const char* url : {"https://host.org/", "http://127.0.0.1:80/", "http://localhost/",
+                          "http://[::1]:8080/x", "HTTPS://HOST/"}) {
+    EXPECT_TRUE(is_private(url)) << url;
+  }
+  for (const char* url : {"http://host.org/", "http://127.0.0.1.evil.org/", "http://10.0.0.1/",
+                          "http://localhost@evil.org/", "http://[::2]/", "ftp://localhost/"}) {
+    EXPECT_FALSE(is_private(url)) << url;
+  }
+}
+
+TEST(RemoteUrl, Addresses) {
+  EXPECT_TRUE(is_address("hf://org/model"));
+  EXPECT_TRUE(is_address("s3://bucket"));
+  EXPECT_FALSE(is_address("dir/hf://x"));
+  EXPECT_FALSE(is_address("/models/gpt-oss"));
+  EXPECT_EQ(escaped("a b/c%", "/"), "a%20b/c%25");
+}
+
+}  // namespace
+}  // namespace mxfp4
