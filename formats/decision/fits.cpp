@@ -75,16 +75,16 @@ std::vector<std::string> names_to_ask(const FitQuestion& question, const Manifes
 }
 
 // What a fresh conversion for the deployment would be; without one, the reason.
-struct There {
+struct Fresh {
   std::optional<Conversion> conversion{};
   std::string name{};  // of --moe-backend that was asked
   std::string reason{};
   bool takes_backend = true;
 };
 
-There decide_as(const ConversionRequest& request, const OpenedCheckpoint& checkpoint,
+Fresh decide_as(const ConversionRequest& request, const OpenedCheckpoint& checkpoint,
                 Backend made_for) {
-  There there;
+  Fresh there;
   try {
     Conversion made = decide_conversion(request, &checkpoint);
     const std::optional<Backend> backend = made.decision.backend;
@@ -104,7 +104,7 @@ There decide_as(const ConversionRequest& request, const OpenedCheckpoint& checkp
   return there;
 }
 
-There decide_there(const FitQuestion& question, const Manifest& rank, CheckpointRequest asked,
+Fresh decide_there(const FitQuestion& question, const Manifest& rank, CheckpointRequest asked,
                    const OpenedCheckpoint& checkpoint) {
   ConversionRequest& request = asked.request;
   const std::vector<std::string> names = names_to_ask(question, rank, request);
@@ -115,10 +115,10 @@ There decide_there(const FitQuestion& question, const Manifest& rank, Checkpoint
     return decide_as(request, checkpoint, rank.target.backend);
   }
   request.backend.reset();
-  There first;
+  Fresh first;
   for (const std::string& name : names) {
     request.deployment.moe_backend = name;
-    There there = decide_as(request, checkpoint, rank.target.backend);
+    Fresh there = decide_as(request, checkpoint, rank.target.backend);
     there.name = name;
     if (there.conversion) return there;
     if (first.reason.empty()) first = std::move(there);
@@ -132,7 +132,7 @@ There decide_there(const FitQuestion& question, const Manifest& rank, Checkpoint
 }
 
 // Compares the recipes of these ranks with those of the fresh conversion.
-void compare_recipes(const std::vector<Manifest>& ranks, const There& there,
+void compare_recipes(const std::vector<Manifest>& ranks, const Fresh& there,
                      const OpenedCheckpoint& checkpoint, std::vector<FitReason>& reasons) {
   const std::vector<Recipe> recipes = recipes_of(*there.conversion, checkpoint.model);
   const size_t all = there.conversion->ranks.size();
@@ -204,7 +204,7 @@ void check_recipes(const FitQuestion& question, const std::vector<Manifest>& ran
   const CheckpointRequest asked = request_of(first, *question.rules);
   try {
     const OpenedCheckpoint checkpoint = checkpoint_of(first, asked, *question.rules);
-    const There there = decide_there(question, first, asked, checkpoint);
+    const Fresh there = decide_there(question, first, asked, checkpoint);
     if (there.conversion) {
       compare_recipes(ranks, there, checkpoint, reasons);
     } else {
@@ -245,7 +245,7 @@ std::string backend_name_to_ask(const Manifest& rank) {
     const CheckpointRequest asked = request_of(rank, rules);
     if (!asked.request.backend) return "";
     const FitQuestion question{.rules = &rules};
-    const There there = decide_there(question, rank, asked, checkpoint_of(rank, asked, rules));
+    const Fresh there = decide_there(question, rank, asked, checkpoint_of(rank, asked, rules));
     return there.conversion && there.name != "auto" ? there.name : "";
   } catch (const Error&) {
     return "";
