@@ -25,7 +25,7 @@ struct ServeRow {
   std::string_view vllm;
   std::string_view sglang;
 };
-constexpr std::array<ServeRow, 9> kRows = {{
+constexpr std::array<ServeRow, 9> kServeFlags = {{
     {"--tp-size", "--tensor-parallel-size", "--tp-size"},
     {"--pcp-size", "--prefill-context-parallel-size", ""},
     {"--dp-size", "--data-parallel-size", ""},
@@ -52,7 +52,7 @@ std::string engines_flag(const GivenFlag& given, const Served& served) {
   if (given.name == "--enable-expert-parallel" && !vllm) {
     return fmt::format("--ep-size {}", json::parse(served.asked).value("tp_size", 1));
   }
-  for (const ServeRow& row : kRows) {
+  for (const ServeRow& row : kServeFlags) {
     if (row.convert != given.name) continue;
     const std::string_view flag = vllm ? row.vllm : row.sglang;
     if (flag.empty() || value.empty()) return std::string(flag);
@@ -80,6 +80,19 @@ std::vector<std::string> variables(const Served& served, const std::vector<Given
 }
 
 }  // namespace
+
+std::string served_name(const fs::path& model) {
+  constexpr std::string_view kHub = "hf://";
+  std::string name = model.string();
+  const bool address = name.find("://") != std::string::npos;
+  if (name.empty() || (address && !name.starts_with(kHub))) return "MODEL";
+  if (!name.starts_with(kHub)) return shell_word(name);
+  name.erase(0, kHub.size());
+  const size_t at = name.find('@');
+  if (at == std::string::npos) return shell_word(name);
+  return fmt::format("{} --revision {}", shell_word(name.substr(0, at)),
+                     shell_word(name.substr(at + 1)));
+}
 
 std::vector<std::string> serve_line(const Served& served) {
   const std::vector<GivenFlag> flags = asked_flags(served.asked);
@@ -131,7 +144,7 @@ std::vector<std::string> serve_line(const Manifest& manifest, const fs::path& pa
     served.model = shell_word(text.substr(0, text.size() - kBeside.size()));
     served.found = true;
   } else if (!model.empty()) {
-    served.model = shell_word(model.string());
+    served.model = served_name(model);
     served.found =
         (model.has_filename() ? model : model.parent_path()).string() + std::string(kBeside) ==
         text;

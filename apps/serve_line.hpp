@@ -23,6 +23,10 @@ struct Served {
   bool compared = true;          // false: the blob's checkpoint is not made of safetensors
 };
 
+// What the engine calls a checkpoint: a path, or a hub's model without the scheme of its address. Any
+// other address is the placeholder MODEL, since the engine starts from a directory.
+[[nodiscard]] std::string served_name(const std::filesystem::path& model);
+
 // The parts of the command, the variables of its process first. Flags are those of vllm serve and of
 // sglang.launch_server (vllm/engine/arg_utils.py, sglang/srt/server_args.py), the plug-in's of
 // scripts/python/VLLM.md and SGLANG.md.

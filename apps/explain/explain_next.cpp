@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "apps/serve_line.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/decision/config_only.hpp"
 
@@ -33,18 +34,6 @@ std::vector<std::string> inspect_command(const ExplainOptions& options) {
   return parts;
 }
 
-// What the engine calls the checkpoint: a hub's model has no scheme there.
-std::string served_name(const ExplainOptions& options) {
-  constexpr std::string_view kHub = "hf://";
-  std::string name = options.input.path.string();
-  if (!name.starts_with(kHub)) return input_word(options);
-  name.erase(0, kHub.size());
-  const size_t at = name.find('@');
-  if (at == std::string::npos) return shell_word(name);
-  return fmt::format("{} --revision {}", shell_word(name.substr(0, at)),
-                     shell_word(name.substr(at + 1)));
-}
-
 // The command that converts as it was asked for.
 std::vector<std::string> convert_command(const ExplainOptions& options) {
   std::vector<std::string> parts{
@@ -67,7 +56,10 @@ int64_t nearest_size(const ExplainOptions& options, const WorkingSizes& working)
 
 NextCommand next_command(const ExplainOptions& options, bool has_checkpoint,
                          const DecidedConversion& conversion) {
-  NextCommand command{convert_command(options), served_name(options), {}};
+  const std::filesystem::path& input = options.input.path;
+  const bool only_config = input.empty() || config_without_weights(input);
+  NextCommand command{
+      convert_command(options), only_config ? "CHECKPOINT" : served_name(input), {}};
   if (!conversion.refusal) return command;
   if (!conversion.working.values.empty()) {
     const std::string begin = fmt::format("{} ", flag_of(conversion.working.size));

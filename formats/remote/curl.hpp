@@ -21,7 +21,6 @@ enum Option : int {
   kPathAsIs = 234,
   kWriteData = 10001,
   kUrl = 10002,
-  kUserPwd = 10005,
   kRange = 10007,
   kErrorBuffer = 10010,
   kUserAgent = 10018,
@@ -31,7 +30,6 @@ enum Option : int {
   kCaPath = 10097,
   kNoProxy = 10177,
   kBearer = 10220,
-  kAwsSigV4 = 10305,
   kWriteFunction = 20011,
   kHeaderFunction = 20079,
 };

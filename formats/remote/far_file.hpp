@@ -10,9 +10,6 @@ namespace mxfp4 {
 // With what a server is asked, and what to tell a user whom it refuses. Secrets are in no message.
 struct FarAccess {
   std::string bearer{};   // a token
-  std::string key{};      // "ID:SECRET", with which requests are signed
-  std::string signer{};   // "aws:amz:REGION:s3"
-  std::string session{};  // of the key, if it is a temporary one
   bool netrc = false;     // the user's ~/.netrc may name the host
   std::string refused{};  // the hint for 401 and 403
   std::string missing{};  // the hint for 404

@@ -12,8 +12,7 @@
 namespace mxfp4 {
 namespace {
 
-constexpr std::string_view kForms =
-    "an address is https://HOST/DIR/, hf://ORG/MODEL[@REVISION] or s3://BUCKET/PREFIX";
+constexpr std::string_view kForms = "an address is https://HOST/DIR/ or hf://ORG/MODEL[@REVISION]";
 
 // A plain server does not list its files: those that a checkpoint begins with are asked for.
 constexpr std::array<const char*, 3> kFirstFiles = {"config.json", "model.safetensors.index.json",

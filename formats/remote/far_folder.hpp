@@ -2,7 +2,6 @@
 //
 //   https://HOST/DIR/           a plain server; http:// too
 //   hf://ORG/MODEL[@REVISION]   a hub, with HF_ENDPOINT, HF_TOKEN and the others of its client
-//   s3://BUCKET/PREFIX          object storage, with AWS_ACCESS_KEY_ID and the others of its client
 #pragma once
 
 #include <filesystem>
@@ -37,9 +36,8 @@ struct FarFolder {
 // Throws Error::input naming the address, Error::usage for an address of another form.
 [[nodiscard]] FarFolder open_far_folder(Fetcher& fetcher, const std::string& address);
 
-// A hub's and an object storage's folder; `place` is what follows the scheme.
+// A hub's folder; `place` is what follows the scheme.
 [[nodiscard]] FarFolder open_hub_folder(Fetcher& fetcher, std::string_view place);
-[[nodiscard]] FarFolder open_s3_folder(Fetcher& fetcher, std::string_view place);
 
 // A variable of the environment; empty if it is not set.
 [[nodiscard]] std::string variable(const char* name);

@@ -165,14 +165,6 @@ void set_certificates(void* easy) {
 void set_secrets(FarRange& range) {
   const FarAccess& access = *range.file->access;
   if (origin_of(range.url) != origin_of(range.file->url)) return;
-  if (!access.key.empty()) {
-    set_text(range.easy, curl::kAwsSigV4, access.signer);
-    set_text(range.easy, curl::kUserPwd, access.key);
-    if (!access.session.empty()) {
-      range.headers = easy_lib().slist_append(
-          range.headers, fmt::format("X-Amz-Security-Token: {}", access.session).c_str());
-    }
-  }
   if (!is_private(range.url)) return;
   if (access.netrc) set_number(range.easy, curl::kNetrc, curl::kNetrcOptional);
   if (access.bearer.empty()) return;

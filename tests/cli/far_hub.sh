@@ -124,12 +124,13 @@ command rm -rf there
 for attempt in $(seq 200); do
   got=0
   timeout -s KILL "0.$((10 + attempt % 20))" "$BIN" convert $far -o there $made -q --resume --threads 2 >/dev/null 2>stderr || got=$?
-  [ $got = 0 ] && { [ $kills -ge 20 ] && break; command rm -rf there; continue; }
+  [ $got = 0 ] && { command rm -rf there; continue; }
   [ $got = 137 ] || { cat stderr; fail "exit $got"; }
   kills=$((kills + 1))
+  [ $kills -lt 20 ] || break
 done
 [ $kills -ge 20 ] || fail "only $kills kills"
-[ -e there ] || far_convert there
+far_convert there --resume || { cat stderr; fail 'convert after kills'; }
 same there 'killed'
 
 [ ! -e state/leaks ] || { cat state/leaks; fail 'the token went to the content host'; }
