@@ -1,5 +1,5 @@
 """fits against a fresh conversion: `fits_drawn.py PROGRAM TESTDATA COUNT` draws blobs, releases and machines. A blob fits if a
-conversion for that deployment gives the same tensors, and does not if it gives others or is refused."""
+conversion for that deployment gives the same tensors for the same backend, and does not if it gives others or is refused."""
 import glob
 import json
 import os
@@ -32,6 +32,7 @@ def convert(model, out, words):
     for path in sorted(glob.glob(out + "/**/mxfp4_repack.json", recursive=True)):
         with open(path) as file:
             manifest = json.load(file)
+        found.append(manifest["target"]["backend"])  # the plug-in takes no other backend's blob
         found.append([(tensor["name"], tensor["dtype"], tensor["shape"], tensor["storage"], tensor["xxh3_128"])
                       for layer in manifest["layers"] for tensor in layer["tensors"]])
     return found if done.returncode == 0 else None
