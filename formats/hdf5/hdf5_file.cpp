@@ -274,7 +274,7 @@ Links links_of(hid_t file, const std::string& path) {
 }
 
 // Whether an expert may need what has this name: its own tensor, or a group above it.
-bool may_hold_experts(std::string_view name) {
+bool may_name_experts(std::string_view name) {
   const std::string_view last = name.substr(name.rfind('.') + 1);
   return names_expert(name) || last == "model" || last == "layers" || last == "block" ||
          last == "mlp" || std::ranges::all_of(last, is_digit);
@@ -334,7 +334,7 @@ void Hdf5File::list(const Emit& emit) {
       try {
         in_context(shown(name), [&] { visit(std::move(here), link.kind, emit); });
       } catch (const Error& error) {
-        if (may_hold_experts(name)) throw;
+        if (may_name_experts(name)) throw;
         emit(encode_hdf5_passed_over(error.what()));
       }
     }
@@ -359,7 +359,7 @@ void Hdf5File::visit(Group here, H5L_type_t kind, const Emit& emit) {
     const Hdf5Handle type(H5Dget_type(dataset.get()), H5Tclose, "element type cannot be read");
     const H5T_class_t type_class = H5Tget_class(type.get());
     const bool numbers = type_class == H5T_INTEGER || type_class == H5T_FLOAT;
-    if (!numbers && !may_hold_experts(here.name)) return;  // records, texts
+    if (!numbers && !may_name_experts(here.name)) return;  // records, texts
     Listed listed{.path = std::move(here.path)};
     Hdf5Dataset description = describe(dataset.get(), type.get(), listed.cache);
     description.name = std::move(here.name);
