@@ -83,6 +83,9 @@ def misfits(blob, right):
     yield "hidden size", blob("m-hidden", source=checkpoint("wide", "--hidden", "384")), {}
     yield "loaded layout", blob("m-loaded", "--emit", "loaded"), {}
     yield "family in the manifest", edited(right, '"family": "gpt_oss"', '"family": "generic"'), {}
+    # A fine-tune: files of equal names and sizes, whatever is checked of the blob.
+    for check in "none", "sizes", "checksums":
+        yield f"another model, {check}", right, {"model": checkpoint("twin", seed=5), **packed(right, check=check)}
     yield "files of the checkpoint", right, {"model": grown(checkpoint("other", seed=3))}
     yield "a layer's file is shorter", replaced(right, lambda path: os.truncate(first_layer(path), 5000)), {}
     yield "a byte in a frame", replaced(right, flip), {}
