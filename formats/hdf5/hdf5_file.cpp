@@ -391,13 +391,14 @@ Hdf5File::Opened& Hdf5File::open(int64_t number) {
   Hdf5Handle type(H5Dget_type(dataset.get()), H5Tclose, kFailed);
   Hdf5Handle space(H5Dget_space(dataset.get()), H5Sclose, kFailed);
   std::vector<hsize_t> dims = dims_of(space.get());
+  ChunkLengths lengths(dataset.get(), H5Tget_size(type.get()));
   opened_.push_front({number, std::move(dataset), std::move(type), std::move(space),
-                      std::move(dims), listed.cache.bytes});
+                      std::move(dims), listed.cache.bytes, std::move(lengths)});
   return opened_.front();
 }
 
 void Hdf5File::read(int64_t number, int64_t offset, MutableBytes out) {
-  const Opened& from = open(number);
+  Opened& from = open(number);
   const size_t width = H5Tget_size(from.type.get());
   hsize_t at = static_cast<size_t>(offset) / width;
   // The library leaves memory as it is where a chunk is missing that has no fill value.
@@ -405,6 +406,7 @@ void Hdf5File::read(int64_t number, int64_t offset, MutableBytes out) {
   for (MutableBytes left = out; !left.empty();) {
     const Slab slab = slab_at(from.dims, at, left.size() / width);
     const auto rank = static_cast<int>(from.dims.size());
+    if (rank > 0) from.lengths.check(slab.first, slab.extent);
     const Hdf5Handle memory(
         rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, slab.extent.data(), nullptr),
         H5Sclose, "cannot be read");

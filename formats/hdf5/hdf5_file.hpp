@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/hdf5/chunk_lengths.hpp"
 #include "formats/hdf5/hdf5_handle.hpp"
 #include "formats/os/child_process.hpp"
 #include "lib/core/tensor.hpp"
@@ -50,6 +51,7 @@ class Hdf5File {
     Hdf5Handle dataset, type, space;
     std::vector<hsize_t> dims;
     size_t cache_bytes;
+    ChunkLengths lengths;
   };
 
   void visit(Group here, H5L_type_t kind, const Emit& emit);

@@ -6,6 +6,7 @@ Run in this directory, with Debian's python3-h5py and python3-zstandard. Values 
 tests can compute them: element i of a dataset is (i * 37 + 11) % 251, in 16 bits i * 977 + 5.
 """
 import itertools
+import zlib
 
 import h5py
 import numpy as np
@@ -151,5 +152,8 @@ refused("unknown_dtype", lambda f: stated_dtype(f, "F9"))
 refused("wrong_dtype", lambda f: stated_dtype(f, "BF16"))
 refused("read_not_zstd", lambda f: broken_chunk(f, u8(40).tobytes(), [32015]))
 refused("read_not_deflate", lambda f: broken_chunk(f, u8(40).tobytes(), [1]))
+refused("read_short_zstd", lambda f: broken_chunk(f, zstandard.compress(bytes(63)), [32015]))
+refused("read_long_zstd", lambda f: broken_chunk(f, zstandard.compress(bytes(1 << 20)), [32015]))
+refused("read_short_deflate", lambda f: broken_chunk(f, zlib.compress(bytes(63)), [1]))
 refused("read_wrong_checksum", lambda f: broken_chunk(f, u8(68).tobytes(), [3]))
 refused("read_no_checksum", lambda f: broken_chunk(f, b"ab", [3]))
