@@ -44,6 +44,10 @@ std::vector<GivenFlag> asked_flags(std::string_view asked) {
       }
       continue;
     }
+    if (key == "no_lib") {
+      for (const auto& part : value) flags.push_back({flag.name, {text_of(part)}});
+      continue;
+    }
     if (value.is_array()) {
       std::string list;
       for (const auto& part : value) list += (list.empty() ? "" : ",") + text_of(part);

@@ -139,8 +139,10 @@ std::string check_command(const ConvertOptions& options, bool whole, const std::
   return fmt::format("mxfp4-repack verify {}{}", out, some ? " --some-ranks" : "");
 }
 
+// `model`: that an engine loads, or empty.
 void print_summary(const ConvertOptions& options, const RepackPlan& plan,
-                   const RepackResult& result, double seconds, const Console& console) {
+                   const RepackResult& result, double seconds, const std::filesystem::path& model,
+                   const Console& console) {
   const Manifest& manifest = plan.common;
   if (console.json()) {
     Json json = json_document("convert");
@@ -166,7 +168,7 @@ void print_summary(const ConvertOptions& options, const RepackPlan& plan,
       backend_name(manifest.target.backend), pace(result.written_bytes, result.data_bytes, seconds),
       result.kept == 0 ? "" : fmt::format(", {} kept", result.kept)));
   if (options.shard.empty()) {
-    say_serve(serve_line(plan.manifests.front(), options.output, options.input.path), console);
+    say_serve(serve_line(plan.manifests.front(), options.output, model), console);
   }
   console.say_next(check_command(options, options.shard.empty(), out));
 }
@@ -294,7 +296,8 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   const RepackResult result = repack.commit();
   say_summary(console, [&] {
     for (const std::string& warning : result.warnings) console.warn(warning);
-    print_summary(options, plan, result, seconds, console);
+    print_summary(options, plan, result, seconds,
+                  model_to_serve(*checkpoint.source, options.input.path), console);
   });
   return kOk;
 }

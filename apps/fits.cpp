@@ -52,6 +52,8 @@ std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion
   for (GivenFlag& flag : asked_flags(blob.asked)) {
     const bool of_machine = flag.name == "--arch" || flag.name == "--platform";
     const bool of_backend = flag.name == "--backend" || flag.name == "--moe-backend";
+    const bool of_packages = flag.name == "--libs" || flag.name == "--no-lib";
+    if (of_packages && given("--target")) continue;  // the file says it
     if (given(flag.name) && flag.name != "--env" && flag.name != "--knob") continue;
     if ((of_machine && other_machine) || (of_backend && !answer.takes_backend)) continue;
     flags.push_back(std::move(flag));

@@ -293,15 +293,20 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
     Json json = json_document("inspect");
     json["kind"] = "blob";
     json["ranks"] = std::move(list);
-    json["serve"] = serve;
+    json["serve"] = text_or_null(serve);
     console.result_json(std::move(json));
     return exit_code_of(answer.fit);
   }
   if (asked.serve) {
+    if (serve.empty()) {
+      throw Error::unsupported("no engine takes this blob by itself")
+          .in_file(asked.input.path.string())
+          .hint("mxfp4-repack explain says which backend an engine chooses");
+    }
     console.result(serve + "\n");
     return exit_code_of(answer.fit);
   }
-  rows.push_back({"serve", serve});
+  if (!serve.empty()) rows.push_back({"serve", serve});
   std::string text = console.table(rows);
   if (blobs.size() > 1) text += "\n" + console.table(rank_rows(blobs, manifests));
   if (blobs.size() > 1) text += "\n" + console.bold(blobs.front().filename().string());

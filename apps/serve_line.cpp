@@ -4,9 +4,12 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
 
 #include "apps/asked_flags.hpp"
 #include "apps/text_layout.hpp"
+#include "formats/blob/blob_reader.hpp"
 #include "formats/decision/fits.hpp"
 
 namespace mxfp4 {
@@ -46,7 +49,7 @@ std::string engines_flag(const GivenFlag& given, const Served& served) {
   if (given.name == "--num-redundant-experts") {
     return vllm ? fmt::format("--eplb-config {}",
                               shell_word("{\"num_redundant_experts\": " + value + "}"))
-                : fmt::format("--ep-num-redundant-experts {}", value);
+                : fmt::format("--ep-num-redundant-experts {}", shell_word(value));
   }
   // SGLang says by a size that ranks hold whole experts.
   if (given.name == "--enable-expert-parallel" && !vllm) {
@@ -61,6 +64,18 @@ std::string engines_flag(const GivenFlag& given, const Served& served) {
   return "";
 }
 
+// A blob may hold any text; what is no variable's name could not be quoted in front of a command.
+bool is_variable(std::string_view name) {
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+  return !name.empty() && (name.front() < '0' || name.front() > '9') &&
+         name.find_first_not_of(kLetters) == std::string_view::npos;
+}
+
+fs::path without_slash(const fs::path& path) {
+  return path.has_filename() ? path : path.parent_path();
+}
+
 // Variables of the engine's process, a part each.
 std::vector<std::string> variables(const Served& served, const std::vector<GivenFlag>& flags) {
   std::vector<std::string> out;
@@ -68,6 +83,7 @@ std::vector<std::string> variables(const Served& served, const std::vector<Given
     if (flag.name != "--env") continue;
     const std::string& pair = flag.values.front();
     const size_t end = pair.find('=');
+    if (!is_variable(pair.substr(0, end))) continue;
     out.push_back(fmt::format("{}={}", pair.substr(0, end), shell_word(pair.substr(end + 1))));
   }
   if (served.engine != Engine::kSglang) return out;
@@ -121,38 +137,42 @@ std::vector<std::string> serve_line(const Served& served) {
   return parts;
 }
 
+fs::path model_to_serve(const Source& source, const fs::path& path) {
+  std::error_code ignored;
+  const bool checkpoint = source.kind() == "safetensors";
+  return checkpoint && (source.is_far() || fs::is_directory(path, ignored)) ? path : fs::path();
+}
+
 std::vector<std::string> serve_line(const Manifest& manifest, const fs::path& path,
                                     const fs::path& model) {
-  // Without its last slash.
-  const fs::path blob = path.has_filename() ? path : path.parent_path();
-  const std::string text = blob.string();
-  std::string asked = manifest.asked;
-  if (const std::string name = backend_name_to_ask(manifest); !name.empty()) {
-    json with = json::parse(asked);
-    with["moe_backend"] = name;
-    asked = with.dump();
-  }
+  const std::optional<std::string> name = moe_backend_for(manifest);
+  if (!name) return {};
+  json asked = json::parse(manifest.asked);
+  if (*name != "auto") asked["moe_backend"] = *name;
+  const std::string text = asked.dump();
+  fs::path blob = without_slash(path);
+  if (is_rank_directory(blob.filename().string())) blob = blob.parent_path();
   Served served{.engine = manifest.engine,
-                .asked = asked,
-                .model = "MODEL",
+                .asked = text,
+                .model = served_name(model),
                 .blob = blob,
                 .compared = manifest.source.kind == "safetensors"};
-  if (!manifest.rest.empty()) {
-    served.model = shell_word(text);  // the blob is the model
+  std::error_code ignored;
+  if (blob.filename() == kBlobFolder && blob.has_parent_path()) blob = blob.parent_path();
+  const std::string place = blob.string();
+  if (!manifest.rest.empty() || blob != served.blob ||
+      fs::is_directory(blob / kBlobFolder, ignored)) {
+    served.model = shell_word(place);  // the blob lies in the model, or is it
     served.found = true;
-  } else if (text.ends_with(kBeside) && text.size() > kBeside.size()) {
-    served.model = shell_word(text.substr(0, text.size() - kBeside.size()));
+  } else if (place.ends_with(kBeside) && place.size() > kBeside.size()) {
+    served.model = shell_word(place.substr(0, place.size() - kBeside.size()));
     served.found = true;
-  } else if (!model.empty()) {
-    served.model = served_name(model);
-    served.found =
-        (model.has_filename() ? model : model.parent_path()).string() + std::string(kBeside) ==
-        text;
   }
   return serve_line(served);
 }
 
 void say_serve(const std::vector<std::string>& parts, const Console& console) {
+  if (parts.empty()) return;
   std::string out;
   append_command(out, "serve: ", 7, parts);
   for (size_t begin = 0; begin < out.size();) {

@@ -9,6 +9,7 @@
 
 #include "apps/console.hpp"
 #include "formats/blob/manifest.hpp"
+#include "formats/source/source.hpp"
 #include "lib/core/deployment.hpp"
 
 namespace mxfp4 {
@@ -32,13 +33,17 @@ struct Served {
 // scripts/python/VLLM.md and SGLANG.md.
 [[nodiscard]] std::vector<std::string> serve_line(const Served& served);
 
-// The same for a blob at `path`. The model is what the blob lies beside or in, else the placeholder
-// MODEL; `model` names another one.
+// The same for a blob at `path`, or in the model directory at `path`. The model is what the blob lies
+// beside or in, else `model`, else the placeholder MODEL. Empty if the engine does not take the blob.
 [[nodiscard]] std::vector<std::string> serve_line(const Manifest& manifest,
                                                   const std::filesystem::path& path,
                                                   const std::filesystem::path& model = {});
 
-// Says it as the last word of a command, in lines that a shell puts together.
+// `path`, if an engine loads a checkpoint of this source from there; else empty.
+[[nodiscard]] std::filesystem::path model_to_serve(const Source& source,
+                                                   const std::filesystem::path& path);
+
+// Says it as the last word of a command, in lines that a shell puts together; nothing without parts.
 void say_serve(const std::vector<std::string>& parts, const Console& console);
 
 }  // namespace mxfp4

@@ -143,7 +143,9 @@ int report(const VerifyOptions& options, const fs::path& model,
                         : fmt::format(", every byte {}is the repack of {}",
                                       stands_alone(model, manifests) ? "of the experts " : "",
                                       shell_word(against))));
-    say_serve(serve_line(manifests.front(), options.blob, options.against.path), console);
+    const fs::path served =
+        source == nullptr ? fs::path() : model_to_serve(*source, options.against.path);
+    say_serve(serve_line(manifests.front(), options.blob, served), console);
     if (against.empty()) {
       console.say_next(fmt::format("mxfp4-repack verify {} --against INPUT", out));
     }

@@ -239,17 +239,19 @@ Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks) {
   return answer;
 }
 
-std::string backend_name_to_ask(const Manifest& rank) {
+std::optional<std::string> moe_backend_for(const Manifest& rank) {
+  if (rank.layout == kLoadedLayoutId) return std::nullopt;
   const RuleSet& rules = rules_of_blob(rank);
   try {
     const CheckpointRequest asked = request_of(rank, rules);
-    if (!asked.request.backend) return "";
+    if (!asked.request.backend) return asked.request.deployment.moe_backend.value_or("auto");
     const FitQuestion question{.rules = &rules};
     const Fresh there = decide_there(question, rank, asked, checkpoint_of(rank, asked, rules));
-    return there.conversion && there.name != "auto" ? there.name : "";
+    if (there.conversion && !there.name.empty()) return there.name;
   } catch (const Error&) {
-    return "";
+    // What cannot be decided is not served.
   }
+  return std::nullopt;
 }
 
 Fits fits(const FitQuestion& question, const BlobRanks& blob) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,8 @@ struct Fits {
 // nothing.
 [[nodiscard]] Fits fits(const FitQuestion& question, const BlobRanks& blob);
 
-// The --moe-backend with which the engine chooses the blob's backend, if the blob was made with
-// --backend. Empty: no name is needed, or none is known.
-[[nodiscard]] std::string backend_name_to_ask(const Manifest& rank);
+// The --moe-backend with which the engine that the blob was made for takes it, "auto" where it needs
+// none. Empty: under no name, or the blob stops at the loaded layout, which no engine reads.
+[[nodiscard]] std::optional<std::string> moe_backend_for(const Manifest& rank);
 
 }  // namespace mxfp4

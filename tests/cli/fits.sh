@@ -5,6 +5,8 @@ convert_quietly "$model" -o old --arch sm90 --revision 0.25.1
 convert_quietly "$model" -o two --arch sm90 --revision 0.33.0 --tp-size 2
 convert_quietly "$model" -o forced --arch sm90 --revision 0.33.0 --backend MARLIN
 convert_quietly "$model" -o named --arch sm90 --revision 0.33.0 --moe-backend marlin
+convert_quietly "$model" -o lean --arch sm100 --revision 0.33.0 --no-lib deep_gemm --no-lib humming --libs flashinfer,triton_kernels \
+  --env VLLM_X=1 --quantization-config '{"moe": {"activation": "mxfp8"}}'
 convert_quietly "$model" -o ampere --arch sm80 --revision 0.33.0
 printf '{"vllm": "0.33.0", "platform": "cuda", "arch": "sm90"}' >same.json
 printf '{"vllm": "0.33.0", "platform": "cuda", "arch": "sm100"}' >other.json
@@ -52,6 +54,8 @@ done <<'END'
 1|4 ranks there, this blob is of 2 ranks|two --tp-size 4
 1|1 rank there, this blob is of 2 ranks|two --tp-size 1
 1|the engine takes MARLIN there under no name|forced --arch gfx950
+1|the engine chooses .* there, this blob is for|lean --arch sm80
+1|the engine chooses .* there, this blob is for|lean --target other.json --moe-backend marlin
 0||forced --arch sm100
 7|0.99.0 is newer than vllm-|new --revision 0.99.0
 7|0.99.0 is newer than vllm-|new --target newer.json
@@ -98,7 +102,7 @@ convert_quietly "$model" -o hostile --arch sm80 --backend MARLIN
 "$python" - "$SEAL" <<'END'
 import json, subprocess, sys
 manifest = json.load(open("hostile/mxfp4_repack.json"))
-manifest["asked"] = {"all2all_backend": "x; touch PWNED", **manifest["asked"]}
+manifest["asked"] = {"all2all_backend": "x; touch PWNED", **manifest["asked"], "env": {"A=1; touch PWNED; B": "1"}}
 del manifest["manifest_xxh3_128"]
 text = json.dumps(manifest, indent=2, ensure_ascii=False).encode()
 open("hostile/mxfp4_repack.json", "wb").write(subprocess.run(sys.argv[1:], input=text, capture_output=True, check=True).stdout)
@@ -108,9 +112,16 @@ for json in '' --json; do
   "$BIN" fits hostile --tp-size 4 $json >stdout 2>stderr || true
   sed -n '/next/,$p' stdout >command
   grep -q PWNED command || fail 'what the blob was asked with is not in the command'
-  sed "s/'[^']*; touch PWNED'//g" command >unquoted
+  sed "s/'[^']*'//g" command >unquoted
   ! grep -q PWNED unquoted || { cat stdout >&2; fail 'a command of a stranger'; }
 done
+expect_exit 4 "$BIN" inspect hostile --serve
+sed -i 's/"all2all_backend": "x; touch PWNED"/"all2all_backend": "naive"/' hostile/mxfp4_repack.json
+"$python" -c 'import json; m = json.load(open("hostile/mxfp4_repack.json")); del m["manifest_xxh3_128"]; print(json.dumps(m, ensure_ascii=False))' |
+  "$SEAL" >sealed
+mv sealed hostile/mxfp4_repack.json
+expect_exit 0 "$BIN" inspect hostile --serve
+! sed "s/'[^']*'//g" stdout | grep -q PWNED || { cat stdout >&2; fail 'a command of a stranger, to serve'; }
 expect_exit 0 "$BIN" fits new --platform cuda
 
 # -q says what goes wrong only.

@@ -21,3 +21,20 @@ MXFP4_REPACK_BLOB=o MXFP4_REPACK_SKIP_RAW=1 python3 -m sglang.launch_server --mo
 END
 expect_exit 0 "$BIN" explain m --arch sm90 --moe-backend marlin --tp-size 2
 grep -qx '  #   vllm serve m --load-format mxfp4_repack --moe-backend marlin --tensor-parallel-size 2' stdout || fail 'explain: another deployment'
+
+# Where the blob lies in the model, of a rank, of a blob's blob; and what no engine reads.
+rm -rf o m-mxfp4_repack
+convert_quietly m -o o --arch sm90 --backend MARLIN --tp-size 2
+expect_exit 0 "$BIN" inspect o/rank-01-of-02 --serve
+grep -qF '{"blob":"o"}' stdout || fail 'the ranks lie in o'
+expect_exit 0 "$BIN" convert o -o again --arch sm90 --backend MARLIN
+grep -qx 'serve: vllm serve MODEL .*' stdout || { cat stdout >&2; fail 'a blob is no model'; }
+mv o m/mxfp4_repack
+for path in m m/mxfp4_repack m/; do
+  expect_exit 0 "$BIN" inspect $path --serve
+  grep -qx 'vllm serve m/* --load-format mxfp4_repack --moe-backend marlin --tensor-parallel-size 2' stdout || { cat stdout >&2; fail "$path"; }
+done
+expect_exit 0 "$BIN" convert g -o loaded --arch sm90 --emit loaded
+! grep -q '^serve:' stdout || fail 'no engine reads the loaded layout'
+expect_exit 4 "$BIN" inspect loaded --serve
+expect_exit 0 "$BIN" inspect loaded --json
