@@ -9,7 +9,7 @@
 
 #include "apps/console.hpp"
 #include "formats/blob/manifest.hpp"
-#include "formats/source/source.hpp"
+#include "formats/checkpoint/open_source.hpp"
 #include "lib/core/deployment.hpp"
 
 namespace mxfp4 {

@@ -12,9 +12,6 @@
 namespace mxfp4 {
 namespace {
 
-constexpr H5Z_filter_t kDeflate = 1;
-constexpr H5Z_filter_t kFletcher32 = 3;
-constexpr H5Z_filter_t kZstdFilter = 32015;
 constexpr uint64_t kUnknown = ~uint64_t{0};
 
 // The bytes that a zlib stream decodes to; kUnknown if it is none.
@@ -42,13 +39,13 @@ uint64_t decoded_bytes(std::span<unsigned char> stored, std::span<const H5Z_filt
   bool unpacked = false;
   for (size_t i = filters.size(); i-- > 0;) {
     if ((skipped >> i & 1U) != 0) continue;
-    if (filters[i] == kFletcher32) {
+    if (filters[i] == H5Z_FILTER_FLETCHER32) {
       if (size < 4) return kUnknown;
       size -= 4;
-    } else if (filters[i] == kDeflate || filters[i] == kZstdFilter) {
+    } else if (filters[i] == H5Z_FILTER_DEFLATE || filters[i] == kZstdFilter) {
       if (unpacked) return kUnknown;  // packed twice
       unpacked = true;
-      size = filters[i] == kDeflate
+      size = filters[i] == H5Z_FILTER_DEFLATE
                  ? inflated_bytes(stored.first(static_cast<size_t>(size)))
                  : ZSTD_getFrameContentSize(stored.data(), static_cast<size_t>(size));
     }

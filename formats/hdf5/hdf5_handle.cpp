@@ -38,7 +38,7 @@ size_t decode_zstd(unsigned flags, size_t /*num_params*/, const unsigned* /*para
 
 void prepare_hdf5() {
   constexpr H5Z_class2_t kZstd = {.version = H5Z_CLASS_T_VERS,
-                                  .id = 32015,
+                                  .id = kZstdFilter,
                                   .encoder_present = 0,
                                   .decoder_present = 1,
                                   .name = "zstd",

@@ -10,8 +10,10 @@
 
 namespace mxfp4 {
 
+inline constexpr H5Z_filter_t kZstdFilter = 32015;  // by the HDF Group's registry
+
 // Call it before anything else of HDF5: turns off the printing of errors and the loading of plugins
-// that the environment names, and registers the zstd filter (32015).
+// that the environment names, and registers the zstd filter.
 void prepare_hdf5();
 
 // Error::input "<what> (HDF5: <the library's innermost reason>)".

@@ -95,7 +95,7 @@ void take_range_head(FarRange& range) {
                     "Content-Range {}",
                     first, end - 1, stated, in_quotes(text)));
   }
-  file.size = is->total;
+  if (file.size < 0) file.size = is->total;  // once: others may read it from then on
 }
 
 // libcurl's functions for what arrives. Fewer bytes than were given end the transfer.

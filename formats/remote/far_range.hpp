@@ -18,7 +18,7 @@
 
 namespace mxfp4 {
 
-enum class FarPart {
+enum class FarPart : uint8_t {
   kRange,  // `size` bytes from `begin` on
   kFront,  // the first `size` bytes, or all of a shorter file
   kAll,    // all of a file of at most `size` bytes

@@ -74,30 +74,23 @@ Fetcher::~Fetcher() {
 }
 
 FarTicket Fetcher::ask(std::shared_ptr<FarFile> file, int64_t begin, int64_t size) {
-  auto range = std::make_shared<FarRange>();
-  range->file = std::move(file);
-  range->begin = begin;
-  range->size = size;
-  return add(std::move(range));
+  return add(std::move(file), FarPart::kRange, begin, size);
 }
 
 FarTicket Fetcher::ask_front(std::shared_ptr<FarFile> file, int64_t size) {
-  auto range = std::make_shared<FarRange>();
-  range->file = std::move(file);
-  range->part = FarPart::kFront;
-  range->size = size;
-  return add(std::move(range));
+  return add(std::move(file), FarPart::kFront, 0, size);
 }
 
 FarTicket Fetcher::ask_all(std::shared_ptr<FarFile> file, int64_t most) {
-  auto range = std::make_shared<FarRange>();
-  range->file = std::move(file);
-  range->part = FarPart::kAll;
-  range->size = most;
-  return add(std::move(range));
+  return add(std::move(file), FarPart::kAll, 0, most);
 }
 
-FarTicket Fetcher::add(FarTicket range) {
+FarTicket Fetcher::add(std::shared_ptr<FarFile> file, FarPart part, int64_t begin, int64_t size) {
+  auto range = std::make_shared<FarRange>();
+  range->file = std::move(file);
+  range->part = part;
+  range->begin = begin;
+  range->size = size;
   {
     const std::scoped_lock lock(mutex_);
     asked_.push_back(range);
@@ -233,7 +226,9 @@ void Fetcher::judge(FarRange& range, int result) {
     if (!whole) return retry(range, words);
     range.bytes.resize(range.got);
     if (range.url != range.file->url) range.file->target = range.url;
-    if (range.part == FarPart::kAll) range.file->size = static_cast<int64_t>(range.got);
+    if (range.part == FarPart::kAll && range.file->size < 0) {
+      range.file->size = static_cast<int64_t>(range.got);
+    }
     range.complete = true;
     return;
   }

@@ -22,6 +22,7 @@ namespace mxfp4 {
 
 // A range on its way.
 struct FarRange;
+enum class FarPart : uint8_t;
 using FarTicket = std::shared_ptr<FarRange>;
 
 class Fetcher {
@@ -50,7 +51,7 @@ class Fetcher {
  private:
   using Clock = std::chrono::steady_clock;
 
-  FarTicket add(FarTicket range);
+  FarTicket add(std::shared_ptr<FarFile> file, FarPart part, int64_t begin, int64_t size);
   void run();
   int start_waiting();
   void start(const FarTicket& ticket);

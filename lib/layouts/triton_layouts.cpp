@@ -4,6 +4,10 @@
 // warns where they differ: 0.25, 0.5, 0.25 -> 0.5.
 #include "lib/layouts/triton_layouts.hpp"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/input_scales.hpp"
 #include "lib/layouts/layout.hpp"
@@ -34,11 +38,45 @@ constexpr Layout triton_layout(const TritonWords& words) {
           .check_data = kInputScales ? check_input_scales : nullptr};
 }
 
-constexpr std::string_view kTritonHopperOutputs =
-    "w13_weight, w2_weight: U8 [E, up(N,16)/4, 4*up(C,32)]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, up(N,256)/32, 32*up(S,2)]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
-    "kernel option to set: split_k=1";
+// Texts, one behind another.
+template <const std::string_view&... kParts>
+constexpr auto kJoined = [] {
+  std::array<char, (kParts.size() + ...)> text{};
+  size_t at = 0;
+  ((std::ranges::copy(kParts, text.begin() + at), at += kParts.size()), ...);
+  return text;
+}();
+
+// What of Layout::outputs_doc is the same for all of them; shapes of values, of scales, a last line.
+constexpr std::string_view kValuesAre = "w13_weight, w2_weight: U8 ";
+constexpr std::string_view kScalesAre = "\nw13_weight_scale, w2_weight_scale: U8 ";
+constexpr std::string_view kBiasesAre = "\nw13_bias, w2_bias: F32 [E, N], when loaded";
+constexpr std::string_view kNoNote;
+template <const std::string_view& kValues, const std::string_view& kScales,
+          const std::string_view& kNote = kNoNote>
+constexpr std::string_view kOutputs{
+    kJoined<kValuesAre, kValues, kScalesAre, kScales, kBiasesAre, kNote>.data(),
+    kJoined<kValuesAre, kValues, kScalesAre, kScales, kBiasesAre, kNote>.size()};
+
+constexpr std::string_view kBy16 = "[E, up(N,16)/4, 4*up(C,32)]";
+constexpr std::string_view kBy64 = "[E, up(N,64)/4, 4*up(C,64)]";
+constexpr std::string_view kBy256 = "[E, up(N,256)/4, 4*up(C,64)]";
+constexpr std::string_view kBy128Bytes = "[E, N, up(C,128)]";
+constexpr std::string_view kAsLoaded = "[E, N, C]";
+constexpr std::string_view kScalesBy2 = "[E, up(N,256)/32, 32*up(S,2)]";
+constexpr std::string_view kScalesBy4 = "[E, up(N,256)/32, 32*up(S,4)]";
+constexpr std::string_view kScaleTiles = "[1, E*up(N,128)/128, up(S,8)/4, 2, 256]";
+constexpr std::string_view kScalesOf32 = "[E, N/32, 32*S]";
+constexpr std::string_view kScalesAsLoaded = "[E, N, S]";
+constexpr std::string_view kScalesTransposed = "[E, S, N]";
+constexpr std::string_view kScalesBy8 = "[E, up(N,32)/32, 32*up(S,8)]";
+constexpr std::string_view kScalesOf32Transposed = "[E, 32*S, N/32]";
+constexpr std::string_view kSplitK = "\nkernel option to set: split_k=1";
+constexpr std::string_view kPersistent =
+    "\nkernel options to set on capability 10.x: is_persistent=true, epilogue_subtile=1";
+constexpr std::string_view kInputScale = "\nw13_input_scale, w2_input_scale: F32 []";
+
+constexpr std::string_view kTritonHopperOutputs = kOutputs<kBy16, kScalesBy2, kSplitK>;
 constexpr std::string_view kTritonHopperSource =
     "triton_kernels 3.6.0 layout_details/hopper_value.py, hopper_scale.py; vLLM a2c8fc6657 "
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
@@ -51,115 +89,65 @@ constexpr std::string_view kTritonHopperFormula =
     "      a.3 d.3 d.0 b.3 d.2 d.1 c.3 a.210 b.210 c.210\n"
     "scale (n,s): row 8*(n/256) + ((n>>4)&7), column 64*(s>>1) + 32*((n>>7)&1) + 4*(n&7) + 2*(s&1) "
     "+ ((n>>3)&1)";
-constexpr std::string_view kTritonHopper64Outputs =
-    "w13_weight, w2_weight: U8 [E, up(N,64)/4, 4*up(C,64)]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, up(N,256)/32, 32*up(S,2)]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
-    "kernel option to set: split_k=1";
+constexpr std::string_view kTritonHopper64Outputs = kOutputs<kBy64, kScalesBy2, kSplitK>;
 constexpr std::string_view kTritonHopper64Source =
     "vLLM 0.21.0 quantization/utils/mxfp4_utils.py, _swizzle_mxfp4, and the wheel's "
     "triton_kernels, layout_details/hopper_value.py, hopper_scale.py";
-constexpr std::string_view kTritonHopper64OnesOutputs =
-    "w13_weight, w2_weight: U8 [E, up(N,64)/4, 4*up(C,64)]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, up(N,256)/32, 32*up(S,4)]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
-    "kernel option to set: split_k=1";
+constexpr std::string_view kTritonHopper64OnesOutputs = kOutputs<kBy64, kScalesBy4, kSplitK>;
 constexpr std::string_view kTritonHopper64OnesSource =
     "SGLang 0.5.20 layers/quantization/mxfp4.py, _swizzle_mxfp4, and the triton_kernels of "
     "sglang-kernel 0.4.7, layout_details/hopper_value.py, hopper_scale.py";
-constexpr std::string_view kTritonHopper256OnesOutputs =
-    "w13_weight, w2_weight: U8 [E, up(N,256)/4, 4*up(C,64)]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, up(N,256)/32, 32*up(S,4)]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
-    "kernel option to set: split_k=1";
+constexpr std::string_view kTritonHopper256OnesOutputs = kOutputs<kBy256, kScalesBy4, kSplitK>;
 constexpr std::string_view kTritonHopper256OnesSource =
     "SGLang 0.5.23 layers/quantization/mxfp4.py, _swizzle_mxfp4, and the triton_kernels of "
     "sglang-kernel 0.4.10, layout_details/hopper_value.py, hopper_scale.py";
-constexpr std::string_view kTritonHopperS4Outputs =
-    "w13_weight, w2_weight: U8 [E, up(N,16)/4, 4*up(C,32)]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, up(N,256)/32, 32*up(S,4)]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
-    "kernel option to set: split_k=1";
+constexpr std::string_view kTritonHopperS4Outputs = kOutputs<kBy16, kScalesBy4, kSplitK>;
 constexpr std::string_view kTritonHopperS4Source =
     "triton_kernels 3.5.1 layout_details/hopper_value.py, hopper_scale.py; vLLM 017e9f4448 "
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
 constexpr std::string_view kTritonBlackwellOutputs =
-    "w13_weight, w2_weight: U8 [E, N, up(C,128)]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [1, E*up(N,128)/128, up(S,8)/4, 2, 256]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
-    "kernel options to set on capability 10.x: is_persistent=true, epilogue_subtile=1";
+    kOutputs<kBy128Bytes, kScaleTiles, kPersistent>;
 constexpr std::string_view kTritonBlackwellSource =
     "triton_kernels 3.6.0 layout_details/blackwell_value.py, blackwell_scale.py; vLLM a2c8fc6657 "
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
-constexpr std::string_view kTritonCdna4Outputs =
-    "w13_weight, w2_weight: U8 [E, N, C]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, N/32, 32*S]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded";
+constexpr std::string_view kTritonCdna4Outputs = kOutputs<kAsLoaded, kScalesOf32>;
 constexpr std::string_view kTritonCdna4Source =
     "triton_kernels 3.6.0 layout_details/strided.py, cdna4_scale.py; vLLM a2c8fc6657 "
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
 constexpr std::string_view kTritonCdna4RowInterleavedSource =
     "triton_kernels 3.6.0 layout_details/strided.py, cdna4_scale.py; vLLM 0.30.0 "
     "fused_moe/oracle/mxfp4.py";
-constexpr std::string_view kAiterW4a8Fp8Outputs =
-    "w13_weight, w2_weight: U8 [E, N, C]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, N/32, 32*S]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
-    "w13_input_scale, w2_input_scale: F32 []";
+constexpr std::string_view kAiterW4a8Fp8Outputs = kOutputs<kAsLoaded, kScalesOf32, kInputScale>;
 constexpr std::string_view kAiterW4a8Fp8Source =
     "triton_kernels 3.6.0 layout_details/strided.py, cdna4_scale.py; vLLM a2c8fc6657 "
     "fused_moe/oracle/mxfp4.py";
-constexpr std::string_view kTritonStridedOutputs =
-    "w13_weight, w2_weight: U8 [E, N, C]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded";
+constexpr std::string_view kTritonStridedOutputs = kOutputs<kAsLoaded, kScalesAsLoaded>;
 constexpr std::string_view kTritonStridedSource =
     "triton_kernels 3.6.0 layout_details/strided.py; vLLM a2c8fc6657 "
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
 constexpr std::string_view kTritonStridedRowInterleavedSource =
     "triton_kernels 3.6.0 layout_details/strided.py; vLLM 0.30.0 fused_moe/oracle/mxfp4.py";
 constexpr std::string_view kAiterW4a8Fp8StridedOutputs =
-    "w13_weight, w2_weight: U8 [E, N, C]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
-    "w13_input_scale, w2_input_scale: F32 []";
+    kOutputs<kAsLoaded, kScalesAsLoaded, kInputScale>;
 constexpr std::string_view kAiterW4a8Fp8StridedSource =
     "triton_kernels layout_details/strided.py; vLLM 017e9f4448 fused_moe/oracle/mxfp4.py, "
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
-constexpr std::string_view kTriton38StridedOutputs =
-    "w13_weight, w2_weight: U8 [E, N, C]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, S, N]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded";
+constexpr std::string_view kTriton38StridedOutputs = kOutputs<kAsLoaded, kScalesTransposed>;
 constexpr std::string_view kTriton38StridedSource =
     "triton_kernels 3.8 layout_details/strided.py, cdna4_scale.py; vLLM 0.31.0 "
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
-constexpr std::string_view kTriton38Cdna4Outputs =
-    "w13_weight, w2_weight: U8 [E, N, C]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, up(N,32)/32, 32*up(S,8)]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded";
-constexpr std::string_view kTriton38Gfx1250Outputs =
-    "w13_weight, w2_weight: U8 [E, N, C]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, 32*S, N/32]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded";
+constexpr std::string_view kTriton38Cdna4Outputs = kOutputs<kAsLoaded, kScalesBy8>;
+constexpr std::string_view kTriton38Gfx1250Outputs = kOutputs<kAsLoaded, kScalesOf32Transposed>;
 constexpr std::string_view kTriton38Gfx1250Source =
     "triton_kernels 3.8 layout_details/strided.py; ROCm/aiter 73d928d61b9b "
     "aiter/ops/triton/utils/shuffle.py, shuffle_scale_moe; vLLM 0.33.0 "
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
 constexpr std::string_view kAiterW4a8Triton38StridedOutputs =
-    "w13_weight, w2_weight: U8 [E, N, C]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, S, N]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
-    "w13_input_scale, w2_input_scale: F32 []";
+    kOutputs<kAsLoaded, kScalesTransposed, kInputScale>;
 constexpr std::string_view kAiterW4a8Triton38Cdna4Outputs =
-    "w13_weight, w2_weight: U8 [E, N, C]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, up(N,32)/32, 32*up(S,8)]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
-    "w13_input_scale, w2_input_scale: F32 []";
+    kOutputs<kAsLoaded, kScalesBy8, kInputScale>;
 constexpr std::string_view kAiterW4a8Triton38Gfx1250Outputs =
-    "w13_weight, w2_weight: U8 [E, N, C]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, 32*S, N/32]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
-    "w13_input_scale, w2_input_scale: F32 []";
+    kOutputs<kAsLoaded, kScalesOf32Transposed, kInputScale>;
 
 }  // namespace
 
