@@ -221,9 +221,23 @@ if can_preload; then
   clean 'no exchange'
 fi
 if [ "$(id -u)" != 0 ] || ! unshare --mount true 2>/dev/null; then echo 'no mounts: not root'; return 0; fi
-mkdir point small
-export -f fail expect_exit expect_one_error clean keep output_of
+mkdir volume second point small
+cp -r unpacked volume/input
+cp -r old volume/result
+export -f fail expect_exit expect_one_error clean keep output_of preloaded can_preload
 model=$model unshare --mount bash -eu <<'MOUNTS'
+mount --bind volume second
+expect_exit 5 "$BIN" convert volume/input -o second/input --arch sm90 --force
+expect_one_error 'second/input: holds the input volume/input/layer-0000[01].safetensors$'
+expect_exit 5 "$BIN" unpack volume/result -o second/result --force
+expect_one_error 'second/result: holds the input volume/result$'
+# FUSE and NFS give the second one another device number.
+if can_preload; then
+  expect_exit 5 preloaded FAULT_DEVICE="$PWD/second" "$BIN" unpack volume/result -o "$PWD/second/result" --force
+  expect_one_error 'second/result: holds the input volume/result/layer-0000[01].safetensors.zst$'
+fi
+diff -r old volume/result
+diff -r unpacked volume/input
 cp -r old/. point
 mount --bind point point
 expect_exit 5 "$BIN" convert "$model" -o point --arch sm90 --force
