@@ -94,6 +94,7 @@ class RemoteCheckpoint final : public CheckpointFolder {
       if (describe_file(local).size > most) return std::nullopt;
       return read_text_file(local, most);
     }
+    if (folder_.offline || !has(name)) return std::nullopt;
     const FarTicket all = fetcher_.ask_all(far_file(name), most);
     const UninitializedBytes* bytes = fetcher_.wait_if_there(all);
     if (bytes == nullptr) return std::nullopt;

@@ -130,7 +130,15 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
                                            : config_path(*checkpoint.source, checkpoint.path);
     checkpoint.config = parse_model_config(*checkpoint.config_text, file.string());
     if (!options.config_text) {
-      refuse_separate_quantization(*checkpoint.config_text, file.parent_path());
+      if (checkpoint.source->is_far()) {
+        refuse_separate_quantization(*checkpoint.config_text,
+                                     file.parent_path() / kSeparateQuantization, [&] {
+                                       return checkpoint.source->text_beside(
+                                           kSeparateQuantization, kMaxSeparateQuantization);
+                                     });
+      } else {
+        refuse_separate_quantization(*checkpoint.config_text, file.parent_path());
+      }
     }
   }
   checkpoint.model = find_layers(checkpoint, options, rules);

@@ -1,4 +1,4 @@
-// Ranges of files on other machines, many at once, over HTTP: hubs, object storage, plain servers.
+// Ranges of files on other machines, many at once, over HTTP: hubs and plain servers.
 //
 // A thread of its own drives libcurl. A range that breaks off goes on where it was; a server that
 // is busy is asked again when it says, or ever later. What ends in an Error: an answer that is not
