@@ -265,6 +265,7 @@ def main():
     global REVISION
     import kinds
     import mismatches
+    import serving
     site, only = pathlib.Path(sys.argv[1]).resolve(), set(sys.argv[2:])
     REVISION = revision_of(site)
     print(f"== {REVISION}", flush=True)
@@ -301,6 +302,8 @@ def main():
         check_include_rest()
     if wanted("methods"):
         kinds.check_methods()
+    if "serve" in only:
+        serving.check(int(os.environ.get("MXFP4_SEED", "1")), 200, 40)
     if wanted("mismatches"):
         mismatches.check(mismatches.of_a_gpu(), loaded)
     print(f"{REVISION}: {failures} failed", flush=True)
