@@ -9,31 +9,54 @@
 #include "apps/commands.hpp"
 #include "apps/fit_words.hpp"
 #include "apps/given_facts.hpp"
-#include "apps/inspect_layers.hpp"
-#include "apps/inspect_tensors.hpp"
-#include "apps/json_output.hpp"
 #include "apps/request.hpp"
+#include "apps/screen.hpp"
 #include "apps/serve_line.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_files.hpp"
 #include "formats/blob/blob_reader.hpp"
+#include "formats/decision/contents.hpp"
 #include "formats/decision/unfinished.hpp"
 #include "lib/core/error.hpp"
-#include "lib/core/parallel_text.hpp"
-#include "lib/core/text.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/plan/plan.hpp"
 
 namespace mxfp4 {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
+Json layer_sizes_json(const std::vector<LayerSize>& layers) {
+  Json json = Json::array();
+  for (const LayerSize& layer : layers) {
+    json.push_back({{"layer", layer.layer},
+                    {"num_experts", layer.dims.num_experts},
+                    {"hidden_size", layer.dims.hidden_size},
+                    {"intermediate_size", layer.dims.intermediate_size},
+                    {"data_bytes", layer.data_bytes},
+                    {"stored_bytes", layer.stored_bytes}});
+  }
+  return json;
+}
 
-int64_t rest_bytes(const OpenedCheckpoint& input) {
-  int64_t total = 0;
-  for (size_t index : input.model.rest) total += input.source->tensors()[index].spec.bytes();
-  return total;
+// Adds the members "totals", an object by kind, and "tensors", a list of objects.
+void add_tensors(Json& json, const std::vector<LayerTensor>& tensors) {
+  Json& totals = json["totals"] = Json::object();
+  for (TensorKind kind : kAllTensorKinds) {
+    const ByteSizes total = total_of(tensors, kind);
+    totals[std::string(tensor_kind_name(kind))] = {{"data_bytes", total.data_bytes},
+                                                   {"stored_bytes", total.stored_bytes}};
+  }
+  Json& list = json["tensors"] = Json::array();
+  for (const LayerTensor& tensor : tensors) {
+    list.push_back({{"layer", tensor.layer},
+                    {"name", tensor.name},
+                    {"kind", tensor_kind_name(tensor.kind)},
+                    {"dtype", tensor.dtype},
+                    {"shape", tensor.shape},
+                    {"strides", tensor.strides.empty() ? Json() : Json(tensor.strides)},
+                    {"data_bytes", tensor.data_bytes},
+                    {"stored_bytes", tensor.stored_bytes}});
+  }
 }
 
 // The members that a checkpoint and every rank of a blob have in common.
@@ -51,18 +74,17 @@ Json source_json(std::string_view kind, const std::string& model_type) {
   return {{"kind", kind}, {"model_type", text_or_null(model_type)}, {"files", Json::array()}};
 }
 
-std::string model_type_of(const OpenedCheckpoint& input) {
-  return input.config ? input.config->model_type : "";
-}
-
 // A checkpoint is described like a blob with one rank, with some members that a blob does not have.
 Json describe_input(const OpenedCheckpoint& input, const std::vector<LayerTensor>* tensors) {
   const LayerDims dims = common_dims(input.model);
   const std::vector<LayerSize> layers = layer_sizes(input.model);
+  const std::string model_type = input.config ? input.config->model_type : "";
+  int64_t others = 0;
+  for (size_t index : input.model.rest) others += input.source->tensors()[index].spec.bytes();
   Json json = json_document("inspect");
   json["kind"] = input.source->kind();
   json["num_files"] = input.source->files().size();
-  json["model_type"] = text_or_null(model_type_of(input));
+  json["model_type"] = text_or_null(model_type);
   json["style"] = style_name(input.model.style);
   json["family"] = family_name(input.model.family);
   json["w13_order"] = w13_order_name(input.model.order);
@@ -72,12 +94,14 @@ Json describe_input(const OpenedCheckpoint& input, const std::vector<LayerTensor
   json["intermediate_size"] = dims.intermediate_size;
   json["expert_bytes"] = total_of(layers).data_bytes;
   json["num_other_tensors"] = input.model.rest.size();
-  json["other_bytes"] = rest_bytes(input);
+  json["other_bytes"] = others;
   Json part = describe_part(input.path, layers);
-  for (const char* name : {"backend", "layout", "revision", "parallel"}) part[name] = nullptr;
+  for (const char* name : {"backend", "layout", "platform", "arch", "revision", "parallel"}) {
+    part[name] = nullptr;
+  }
   part["rank"] = 0;
   part["num_ranks"] = 1;
-  part["source"] = source_json(input.source->kind(), model_type_of(input));
+  part["source"] = source_json(input.source->kind(), model_type);
   for (const FileStatus& file : input.source->files()) {
     part["source"]["files"].push_back(
         {{"name", file.path.filename().string()}, {"file_bytes", file.size}});
@@ -88,96 +112,44 @@ Json describe_input(const OpenedCheckpoint& input, const std::vector<LayerTensor
   return json;
 }
 
-Rows input_rows(const OpenedCheckpoint& input) {
-  const LayerDims dims = common_dims(input.model);
-  const std::vector<LayerSize> layers = layer_sizes(input.model);
-  const ModelLayers& model = input.model;
-  Rows rows{{"what", "value"}};
-  rows.push_back(
-      {"container", fmt::format("{}, {} file{}", input.source->kind(), input.source->files().size(),
-                                input.source->files().size() == 1 ? "" : "s")});
-  if (input.config && !input.config->model_type.empty()) {
-    rows.push_back({"model type", input.config->model_type});
-  }
-  rows.push_back({"style", std::string(style_name(model.style))});
-  rows.push_back({"family", fmt::format("{}, w13 rows {}", family_name(model.family),
-                                        w13_order_name(model.order))});
-  rows.push_back(
-      {"MoE layers", fmt::format("{} ({})", layers.size(), number_ranges(layer_numbers(layers)))});
-  rows.push_back({"experts", fmt::format("{}", dims.num_experts)});
-  rows.push_back({"hidden size H", fmt::format("{}", dims.hidden_size)});
-  rows.push_back({"intermediate I", fmt::format("{}", dims.intermediate_size)});
-  rows.push_back({"expert weights", human_bytes(total_of(layers).data_bytes)});
-  rows.push_back({"not converted", fmt::format("{} other tensors, {}", model.rest.size(),
-                                               human_bytes(rest_bytes(input)))});
-  return rows;
-}
-
-// The tensors of one planned layer.
-Rows tensor_rows(const Plan& plan) {
-  Rows rows{{"output tensor", "dtype", "bytes a layer", "shape"}};
-  for (const PlannedTensor& tensor : plan.files.front().tensors) {
-    rows.push_back({(*plan.files.front().outputs)[tensor.output].name,
-                    std::string(dtype_name(tensor.spec.dtype)), human_bytes(tensor.bytes),
-                    tensor.spec.shape.to_string()});
-  }
-  return rows;
-}
-
-// Describes what convert would do with these flags: as text, or with --json in `json`.
-std::string inspect_target(const InspectOptions& options, const ConversionRequest& request,
-                           const OpenedCheckpoint& input, const Console& console, Json& json) {
+// What convert would do with these flags. Refuses in its words.
+Json describe_target(const InspectOptions& options, const ConversionRequest& request,
+                     const OpenedCheckpoint& input, const Console& console) {
   const Conversion conversion = conversion_for(options.deployment, request, &input);
   require_conversion(conversion);
   report_given_versions(options.deployment, conversion, console);
   report_assumed_rules(options.deployment, *request.rules, console);
   for (const std::string& note : conversion.decision.notes) console.warn(note);
-  const std::vector<RankSlice>& ranks = conversion.ranks;
-  const Plan plan = make_plan(input.model, ranks, plan_options(conversion));
-  const int64_t loaded = total_of(layer_sizes(input.model)).data_bytes;
-  const double overhead =
-      100.0 * (static_cast<double>(plan.output_bytes) / static_cast<double>(loaded) - 1.0);
   for (const std::string& defect : conversion.defects) console.warn(defect);
-  const LayerDims& padded = ranks.front().padded;
-  if (console.json()) {
-    Json& target = json["target"];
-    target["backend"] = backend_name(conversion.target.backend);
-    target["layout"] = id_of(*conversion.layout);
-    target["num_ranks"] = ranks.size();
-    target["padded_hidden_size"] = padded.hidden_size;
-    target["padded_intermediate_size"] = padded.intermediate_size;
-    target["data_bytes"] = plan.output_bytes;
-    target["overhead_percent"] = overhead;
-    target["defects"] = conversion.defects;
-    Json& tensors = target["tensors"] = Json::array();
-    for (const PlannedTensor& tensor : plan.files.front().tensors) {
-      tensors.push_back({{"name", tensor.name},
-                         {"dtype", dtype_name(tensor.spec.dtype)},
-                         {"shape", std::vector<int64_t>(tensor.spec.shape.dims().begin(),
-                                                        tensor.spec.shape.dims().end())},
-                         {"data_bytes", tensor.bytes}});
-    }
-    return "";
+  const Plan plan = make_plan(input.model, conversion.ranks, plan_options(conversion));
+  const auto loaded = static_cast<double>(total_of(layer_sizes(input.model)).data_bytes);
+  const LayerDims& padded = conversion.ranks.front().padded;
+  Json target;
+  target["backend"] = backend_name(conversion.target.backend);
+  target["layout"] = id_of(*conversion.layout);
+  target["num_ranks"] = conversion.ranks.size();
+  target["padded_hidden_size"] = padded.hidden_size;
+  target["padded_intermediate_size"] = padded.intermediate_size;
+  target["data_bytes"] = plan.output_bytes;
+  target["overhead_percent"] = 100.0 * (static_cast<double>(plan.output_bytes) / loaded - 1.0);
+  target["defects"] = conversion.defects;
+  Json& tensors = target["tensors"] = Json::array();
+  for (const PlannedTensor& tensor : plan.files.front().tensors) {
+    tensors.push_back({{"name", tensor.name},
+                       {"dtype", dtype_name(tensor.spec.dtype)},
+                       {"shape", std::vector<int64_t>(tensor.spec.shape.dims().begin(),
+                                                      tensor.spec.shape.dims().end())},
+                       {"data_bytes", tensor.bytes}});
   }
-  Rows rows{{"target", "value"}};
-  rows.push_back({"backend", std::string(backend_name(conversion.target.backend))});
-  rows.push_back({"layout", std::string(id_of(*conversion.layout))});
-  rows.push_back({"padded sizes",
-                  fmt::format("H {}, I {} a rank", padded.hidden_size, padded.intermediate_size)});
-  rows.push_back({"ranks", fmt::format("{}", ranks.size())});
-  rows.push_back(
-      {"output",
-       fmt::format("{} before compression ({:+.1f} %), {} a rank", human_bytes(plan.output_bytes),
-                   overhead, human_bytes(plan.output_bytes / static_cast<int64_t>(ranks.size())))});
-  return "\n" + console.table(rows) + "\n" + console.table(tensor_rows(plan));
+  return target;
 }
-
-bool lists_tensors(const InspectOptions& options) { return options.tensors || options.layer; }
 
 Json describe_blob(const std::filesystem::path& blob, const Manifest& manifest) {
   Json item = describe_part(blob, layer_sizes(manifest));
   item["backend"] = backend_name(manifest.target.backend);
   item["layout"] = manifest.layout;
+  item["platform"] = platform_name(manifest.target.platform);
+  item["arch"] = manifest.target.arch;
   item["revision"] = manifest.revision;
   item["rank"] = manifest.rank.rank;
   item["num_ranks"] = manifest.rank.num_ranks;
@@ -194,60 +166,42 @@ Json describe_blob(const std::filesystem::path& blob, const Manifest& manifest) 
   return item;
 }
 
-// What all ranks have in common, taken from the first.
-Rows blob_rows(const std::vector<std::filesystem::path>& blobs,
-               const std::vector<Manifest>& manifests) {
-  const Manifest& first = manifests.front();
-  const std::vector<LayerSize> layers = layer_sizes(first);
-  const size_t ranks = manifests.size();
-  Rows rows{{"blob", "value"}};
-  rows.push_back(
-      {"path", ranks == 1 ? blobs.front().string() : blobs.front().parent_path().string()});
-  rows.push_back({"backend", std::string(backend_name(first.target.backend))});
-  rows.push_back({"layout", first.layout});
-  rows.push_back(
-      {"made for", fmt::format("{} {}", platform_name(first.target.platform), first.target.arch)});
-  rows.push_back({"revision", first.revision});
-  rows.push_back({"parallel", parallel_text(first.parallel)});
-  const SourceSummary& source = first.source;
-  rows.push_back(
-      {"source", fmt::format("{}{}, {}", source.model_type,
-                             source.model_type.empty() ? source.kind : ", " + source.kind,
-                             count_of(source.files.size(), "file"))});
-  rows.push_back(
-      {"layers", fmt::format("{} ({})", layers.size(), number_ranges(layer_numbers(layers)))});
-  if (ranks == 1) {
-    rows.push_back({"rank", fmt::format("{} of {}, {} experts", first.rank.rank,
-                                        first.rank.num_ranks, first.rank.experts.size())});
-    rows.push_back(
-        {"stored", fmt::format("{}, {} of tensors", human_bytes(total_of(layers).stored_bytes),
-                               human_bytes(total_of(layers).data_bytes))});
+// The tables of one rank: its layers, and the tensors if they are listed.
+std::string part_text(const Console& console, const Json& part) {
+  std::string out = "\n" + table_text(console, part["layer_sizes"],
+                                      {"layer", "num_experts", "hidden_size", "intermediate_size",
+                                       "data_bytes", "stored_bytes"});
+  if (!part.contains("tensors")) return out;
+  Json totals = Json::array();
+  for (const auto& [kind, bytes] : part["totals"].items()) {
+    totals.push_back({{"kind", kind}});
+    totals.back().update(bytes);
   }
-  std::set<std::string> warnings;
-  for (const Manifest& manifest : manifests) {
-    warnings.insert(manifest.warnings.begin(), manifest.warnings.end());
-  }
-  for (const std::string& warning : warnings) rows.push_back({"warning", warning});
-  return rows;
+  return out + "\n" +
+         table_text(console, part["tensors"],
+                    {"name", "dtype", "data_bytes", "stored_bytes", "shape"}) +
+         "\n" + table_text(console, totals, {"kind", "data_bytes", "stored_bytes"});
 }
 
-Rows rank_rows(const std::vector<std::filesystem::path>& blobs,
-               const std::vector<Manifest>& manifests) {
-  Rows rows{{"rank", "experts", "stored", "of tensors", "directory"}};
-  for (size_t i = 0; i < blobs.size(); ++i) {
-    const std::vector<LayerSize> layers = layer_sizes(manifests[i]);
-    const RankSlice& rank = manifests[i].rank;
-    rows.push_back({fmt::format("{} of {}", rank.rank, rank.num_ranks),
-                    fmt::format("{}", rank.experts.size()),
-                    human_bytes(total_of(layers).stored_bytes),
-                    human_bytes(total_of(layers).data_bytes), blobs[i].filename().string()});
+// What all ranks have in common, taken from the first, then a line for each.
+std::string blob_text(const Console& console, const Json& document) {
+  const Json& ranks = document["ranks"];
+  Json common = ranks.front();
+  for (const char* name : {"findings", "totals"}) common.erase(name);
+  if (ranks.size() > 1) {
+    for (const char* name : {"path", "rank", "data_bytes", "stored_bytes"}) common.erase(name);
   }
-  return rows;
-}
-
-std::string_view serves_word(Fit fit) {
-  if (fit == Fit::kNotKnown) return "not known";
-  return fit == Fit::kYes ? "yes" : "no";
+  if (common.contains("serves") && common["serves"].is_null()) common["serves"] = "not known";
+  common["serve"] = document["serve"];
+  std::string out = fields_text(console, common);
+  if (ranks.size() == 1) return out + part_text(console, ranks.front());
+  out += "\n" + table_text(console, ranks, {"rank", "data_bytes", "stored_bytes", "path"});
+  // Without --tensors the ranks' layers are alike.
+  const bool all = ranks.front().contains("tensors");
+  for (size_t i = 0; i < (all ? ranks.size() : 1); ++i) {
+    out += "\n" + console.bold(ranks[i]["path"].get<std::string>()) + part_text(console, ranks[i]);
+  }
+  return out;
 }
 
 int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectOptions& asked,
@@ -256,62 +210,41 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
   const std::vector<Manifest> manifests = read_manifests(blobs);
   for (const std::string& finding : check_ranks(blobs, manifests)) console.warn(finding);
   warn_of_missing_ranks(asked.input.path, manifests, console);
-  Json list = Json::array();
-  Rows rows = blob_rows(blobs, manifests);
   const bool asks = !options.revision.empty();
   const Fits answer =
       asks ? fits(fit_question(options, manifests.front()), {blobs, manifests}) : Fits();
-  std::string tensors_shown;
+  Json document = json_document("inspect");
+  document["kind"] = "blob";
   for (size_t i = 0; i < blobs.size(); ++i) {
     Json item = describe_blob(blobs[i], manifests[i]);
     std::vector<std::string> findings = check_blob_files(blobs[i], manifests[i]);
-    for (std::string& finding : check_layer_sizes(blobs[i], manifests[i])) {
-      findings.push_back(std::move(finding));
-    }
+    std::ranges::move(check_layer_sizes(blobs[i], manifests[i]), std::back_inserter(findings));
     for (const std::string& finding : findings) console.warn(finding);
     item["findings"] = findings;
-    if (lists_tensors(asked)) {
-      const std::vector<LayerTensor> tensors = blob_tensors(blobs[i], manifests[i], asked.layer);
-      add_tensors(item, tensors);
-      if (blobs.size() > 1) tensors_shown += "\n" + console.bold(blobs[i].filename().string());
-      tensors_shown += tensors_text(console, tensors);
+    if (asked.tensors || asked.layer) {
+      add_tensors(item, blob_tensors(blobs[i], manifests[i], asked.layer));
     }
     if (asks) {
       item["asked_revision"] = options.revision;
       item["serves"] = answer.fit == Fit::kNotKnown ? Json() : Json(answer.fit == Fit::kYes);
       item["reasons"] = answer.reasons;
     }
-    list.push_back(std::move(item));
-  }
-  if (asks) {
-    rows.push_back({"serves", fmt::format("{}: {}", options.revision, serves_word(answer.fit))});
-    for (const std::string& reason : answer.reasons) rows.push_back({"because", reason});
+    document["ranks"].push_back(std::move(item));
   }
   const std::string serve =
       fmt::format("{}", fmt::join(serve_line(manifests.front(), asked.input.path), " "));
+  document["serve"] = text_or_null(serve);
   if (console.json()) {
-    Json json = json_document("inspect");
-    json["kind"] = "blob";
-    json["ranks"] = std::move(list);
-    json["serve"] = text_or_null(serve);
-    console.result_json(std::move(json));
-    return exit_code_of(answer.fit);
-  }
-  if (asked.serve) {
-    if (serve.empty()) {
-      throw Error::unsupported("no engine takes this blob by itself")
-          .in_file(asked.input.path.string())
-          .hint("mxfp4-repack explain says which backend an engine chooses");
-    }
+    console.result_json(std::move(document));
+  } else if (!asked.serve) {
+    console.result(blob_text(console, document));
+  } else if (serve.empty()) {
+    throw Error::unsupported("no engine takes this blob by itself")
+        .in_file(asked.input.path.string())
+        .hint("mxfp4-repack explain says which backend an engine chooses");
+  } else {
     console.result(serve + "\n");
-    return exit_code_of(answer.fit);
   }
-  if (!serve.empty()) rows.push_back({"serve", serve});
-  std::string text = console.table(rows);
-  if (blobs.size() > 1) text += "\n" + console.table(rank_rows(blobs, manifests));
-  if (blobs.size() > 1) text += "\n" + console.bold(blobs.front().filename().string());
-  text += "\n" + layer_sizes_text(console, layer_sizes(manifests.front()));
-  console.result(text + tensors_shown);
   return exit_code_of(answer.fit);
 }
 
@@ -351,25 +284,28 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   const OpenedCheckpoint input =
       open_checkpoint(checkpoint_from(options.input, request.family), *request.rules);
   std::vector<LayerTensor> tensors;
-  if (lists_tensors(options)) tensors = checkpoint_tensors(input, options.layer);
-  Json json;
-  std::string text;
-  if (console.json()) {
-    json = describe_input(input, lists_tensors(options) ? &tensors : nullptr);
-  } else {
-    text = console.table(input_rows(input)) + "\n" +
-           layer_sizes_text(console, layer_sizes(input.model));
-    if (lists_tensors(options)) text += tensors_text(console, tensors);
-  }
+  const bool lists = options.tensors || options.layer;
+  if (lists) tensors = checkpoint_tensors(input, options.layer);
+  Json document = describe_input(input, lists ? &tensors : nullptr);
   for (const std::string& warning : input.model.warnings) console.warn(warning);
 
-  // Decide and plan as convert does, if a flag asks for it, and refuse in the same words.
-  if (asks_for_target(options)) text += inspect_target(options, request, input, console, json);
-  if (console.json()) {
-    console.result_json(json);
-  } else {
-    console.result(text);
+  // Decide and plan as convert does, if a flag asks for it.
+  if (asks_for_target(options)) {
+    document["target"] = describe_target(options, request, input, console);
   }
+  if (console.json()) {
+    console.result_json(std::move(document));
+    return kOk;
+  }
+  Json shown = document;
+  for (const char* name : {"schema_version", "command", "target"}) shown.erase(name);
+  std::string text = fields_text(console, shown) + part_text(console, document["ranks"].front());
+  if (document.contains("target")) {
+    Json& target = document["target"];
+    text += "\n" + console.bold("target") + "\n" + fields_text(console, target) + "\n" +
+            table_text(console, target["tensors"], {"name", "dtype", "data_bytes", "shape"});
+  }
+  console.result(text);
   return kOk;
 }
 

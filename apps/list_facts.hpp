@@ -3,27 +3,30 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "apps/console.hpp"
 #include "apps/json_output.hpp"
-#include "apps/name_filter.hpp"
+#include "apps/options.hpp"
 #include "lib/oracle/rule_set.hpp"
 
 namespace mxfp4 {
 
-// With `only`, what these rules look at; null: what any release's rules look at.
-[[nodiscard]] std::string variables_text(const Console& console, NameFilter& names,
-                                         const RuleSet* only);
-[[nodiscard]] Json variables_json(NameFilter& names, const RuleSet* only);
-[[nodiscard]] std::string libraries_text(const Console& console, NameFilter& names,
-                                         const RuleSet* only);
-[[nodiscard]] Json libraries_json(NameFilter& names, const RuleSet* only);
+struct ListQuestion {
+  const ListOptions& options;
+  const RuleSet& rules;
+  const RuleSet* only;  // null without --revision and --engine: any release's rules count
+};
 
-[[nodiscard]] std::string knobs_text(const Console& console, NameFilter& names);
-[[nodiscard]] Json knobs_json(NameFilter& names);
-[[nodiscard]] std::string machines_text(const Console& console, NameFilter& names);
-[[nodiscard]] Json machines_json(NameFilter& names);
-[[nodiscard]] std::string styles_text(const Console& console, NameFilter& names);
-[[nodiscard]] Json styles_json(NameFilter& names);
+struct ListRow {
+  Json members;                      // the first is the row's name
+  std::vector<std::string> names{};  // what it may be called, too
+};
+using ListRows = std::vector<ListRow>;
+
+[[nodiscard]] ListRows variable_rows(const ListQuestion& question);
+[[nodiscard]] ListRows library_rows(const ListQuestion& question);
+[[nodiscard]] ListRows knob_rows(const ListQuestion& question);
+[[nodiscard]] ListRows machine_rows(const ListQuestion& question);
+[[nodiscard]] ListRows style_rows(const ListQuestion& question);
 
 }  // namespace mxfp4

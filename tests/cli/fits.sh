@@ -92,7 +92,7 @@ for damage in 'rm {}' 'truncate -s -1 {}' 'cp /dev/null {}'; do
   eval "${damage/\{\}/hurt/layer-00000*}"
   for command in fits inspect; do
     expect_exit 1 "$BIN" $command hurt --revision 0.33.0
-    grep -qE '^ *because  *hurt/layer-00000' stdout || { cat stdout >&2; fail "$command: $damage"; }
+    grep -qE '^ *(because|reasons)  *hurt/layer-00000' stdout || { cat stdout >&2; fail "$command: $damage"; }
   done
   expect_exit 1 "$BIN" fits hurt --revision 0.33.0 --json
   "$python" -c 'import json; assert "--resume --check" in json.load(open("stdout"))["next"]'

@@ -1,7 +1,7 @@
 # list: what can be said to --env, --libs, --knob and --moe-backend, with what each decides and where; one
 # layout by name. --version -v, completion and -h.
 expect_exit 0 "$BIN" list variables
-grep -qx 'VLLM_MARLIN_INPUT_DTYPE' stdout || fail 'no variable'
+grep -q '^VLLM_MARLIN_INPUT_DTYPE ' stdout || fail 'no variable'
 expect_exit 0 "$BIN" list variables --json
 mv stdout variables.json
 expect_exit 0 "$BIN" list libraries --json
@@ -44,11 +44,11 @@ assert any("triton" in row["moe_backend"] for row in load("backends") if row["ba
 PY
 expect_exit 0 "$BIN" list variables --revision 0.21.0
 expect_exit 0 "$BIN" list backends
-grep -qE '^TRITON  --moe-backend .*triton' stdout || fail 'no names of --moe-backend'
+grep -qE '^TRITON +triton$' stdout || fail 'no names of --moe-backend'
 
 # One layout, or a family.
 expect_exit 0 "$BIN" list layouts triton/hopper-s4
-[ "$(grep -c '^[a-z]' stdout)" = 1 ] || fail 'not one layout'
+[ "$(grep -c '^id ' stdout)" = 1 ] || fail 'not one layout'
 expect_exit 0 "$BIN" list layouts triton --json
 "$python" -c 'import json; ids = [row["id"] for row in json.load(open("stdout"))["layouts"]]; assert len(ids) > 1 and all(i.startswith("triton/") for i in ids), ids'
 expect_exit 2 "$BIN" list layouts triton/hoper-s4
@@ -80,7 +80,7 @@ variables vllm_use_deep_gemm VLLM_USE_DEEP_GEMM
 END
 # A backend without a layout is a row, too; a variable that the release does not look at is none.
 expect_exit 0 "$BIN" list backends B12X_MXFP4_BF16 --revision 0.21.0
-grep -q '^No layout in vllm-0.21.0: B12X_MXFP4_BF16$' stdout || { cat stdout >&2; fail 'no word about a backend without a layout'; }
+grep -qE '^B12X_MXFP4_BF16 .* no layout in vllm-0.21.0$' stdout || { cat stdout >&2; fail 'no word about a backend without a layout'; }
 expect_exit 2 "$BIN" list variables VLLM_USE_DEEP_GEM
 expect_one_error "unknown variable 'VLLM_USE_DEEP_GEM'$"
 grep -q '^hint: the nearest is VLLM_USE_DEEP_GEMM; list variables shows all$' stderr || fail 'no near variable'

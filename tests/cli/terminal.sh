@@ -42,7 +42,7 @@ ln -s "$model" model
 expect_exit 0 "$BIN" inspect model --arch sm90
 fits stdout 'inspect'
 "$BIN" inspect ranks >stdout
-grep -qE '^rank +experts +stored ' stdout || fail 'no table of ranks'
+grep -qE '^rank +data bytes +stored bytes ' stdout || fail 'no table of ranks'
 
 # Colour on a terminal only; NO_COLOR and --color have their say; the words are the same without it.
 escape=$(printf '\033')
