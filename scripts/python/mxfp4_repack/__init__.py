@@ -29,9 +29,7 @@ from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
     from mxfp4_repack.blob import BLOB_FOLDER, MANIFEST_NAME, Blob, find_blobs, open_blob
-    from mxfp4_repack.commands import (
-        Completion, Conversion, Difference, Explanation, Fit, Inspection, Restoration, Verification, convert, diff,
-        explain, finalize, fits, inspect, unpack, verify)
+    from mxfp4_repack.commands import Answer, convert, diff, explain, finalize, fits, inspect, unpack, verify
     from mxfp4_repack.commands import list_table as list
     from mxfp4_repack.errors import (
         ArgumentError, BlobError, ChecksumError, CommandError, DependencyError, FormatError, MismatchError,
@@ -44,28 +42,23 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-__all__ = [
-    "ArgumentError", "BLOB_FOLDER", "Blob", "BlobError", "ChecksumError", "CommandError", "Completion", "Conversion",
-    "DependencyError", "Difference", "Explanation", "Fit", "FormatError", "Inspection", "Layer", "MANIFEST_NAME",
-    "MismatchError", "NotABlobError", "NotFoundError", "RankError", "ReadError", "Restoration", "SizeError",
-    "TensorInfo", "Verification", "convert", "diff", "explain", "finalize", "find_blobs", "fits", "inspect", "open_blob", "open_checkpoint",
-    "open_safetensors", "tensor_view", "unpack", "verify", "xxh3_128",
-]
-
 _HOMES = {
-    **dict.fromkeys(("Completion", "Conversion", "Difference", "Explanation", "Fit", "Inspection", "Restoration",
-                     "Verification", "convert", "diff", "explain", "finalize", "fits", "inspect", "unpack", "verify"), "commands"),
-    "BLOB_FOLDER": "blob", "MANIFEST_NAME": "blob", "Blob": "blob", "find_blobs": "blob", "open_blob": "blob",
-    "xxh3_128": "native", "Layer": "layer", "open_checkpoint": "made", "open_safetensors": "stored", "TensorInfo": "tensors", "tensor_view": "tensors",
+    **dict.fromkeys(("Answer", "convert", "diff", "explain", "finalize", "fits", "inspect", "unpack", "verify"), "commands"),
+    **dict.fromkeys(("BLOB_FOLDER", "Blob", "MANIFEST_NAME", "find_blobs", "open_blob"), "blob"),
+    **dict.fromkeys(("ArgumentError", "BlobError", "ChecksumError", "CommandError", "DependencyError", "FormatError",
+                     "MismatchError", "NotABlobError", "NotFoundError", "RankError", "ReadError", "SizeError"), "errors"),
+    "Layer": "layer", "open_checkpoint": "made", "open_safetensors": "stored", "xxh3_128": "native",
+    "TensorInfo": "tensors", "tensor_view": "tensors",
 }
+__all__ = sorted(_HOMES)  # noqa: PLE0605
 # Not in __all__: `from mxfp4_repack import *` must not hide Python's own list.
 _RENAMED = {"list": ("commands", "list_table")}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__ and name not in _RENAMED:
+    if name not in _HOMES and name not in _RENAMED:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    module, attribute = _RENAMED.get(name, (_HOMES.get(name, "errors"), name))
+    module, attribute = _RENAMED.get(name) or (_HOMES[name], name)
     try:
         home = importlib.import_module(f"{__name__}.{module}")
     except ModuleNotFoundError as error:

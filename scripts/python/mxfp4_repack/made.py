@@ -3,18 +3,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Mapping, Optional
+from typing import Any, Mapping, Optional
 
 from mxfp4_repack.arguments import path_text, whole_number
 from mxfp4_repack.blob import Blob
 from mxfp4_repack.deployment import deployment_json
 from mxfp4_repack.errors import ArgumentError, NotFoundError, RankError
 from mxfp4_repack.native import NativeCheckpoint
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from mxfp4_repack.flags import CheckpointFlags
 
 
 class MadeBlob(Blob):
@@ -38,7 +33,7 @@ class MadeBlob(Blob):
 
 
 def open_checkpoint(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
-                    conversion: Optional[Mapping[str, Any]] = None, **flags: "Unpack[CheckpointFlags]") -> Blob:
+                    conversion: Optional[Mapping[str, Any]] = None, **flags: Any) -> Blob:
     """Opens a safetensors checkpoint as open_blob() opens a blob that was made from it: the same names,
     types, shapes, strides and bytes, which are made each time that they are read. Nothing is written.
 
