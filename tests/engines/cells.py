@@ -62,16 +62,17 @@ def executed(number):
 
 
 def outcome(cell):
-    """The words of the table, and whether all is right."""
+    """(what became of it, whether all is right)"""
     if "engine" in cell:
         return f"vLLM stops: {cell['engine']}", "refusal" in cell
     differ = cell["differ"] + cell["missing"]
-    same = f"{cell['entries']} entries, {cell['tensors']} tensors: {f'{differ} differ' if differ else 'equal'}"
+    if differ:
+        return f"{differ} entries differ", False
     if "refusal" in cell:
         others = cell["blob"] + cell["made"]
-        return f"{same}; vLLM converts {cell['layers'] - others} of {cell['layers']} layers", not differ and not others
-    return (f"{same}; layers from the blob {cell['blob']} of {cell['layers']}, made {cell['made']} of {cell['layers']}",
-            not differ and cell["blob"] == cell["made"] == cell["layers"])
+        return f"equal; vLLM converts {cell['layers'] - others} of {cell['layers']} layers", not others
+    right = cell["blob"] == cell["made"] == cell["layers"]
+    return ("equal" if right else f"layers from the blob {cell['blob']} of {cell['layers']}, made {cell['made']} of {cell['layers']}"), right
 
 
 def store(date, paths):
@@ -99,15 +100,20 @@ def rows(program):
             answer = explained(program, folder, cell, data["release"])
             source = data["sources"][cell["source"]]
             words = " ".join(cell["flags"]).replace("--env=", "").replace("--", "") or "-"
-            yield (cell["model"], cell["gpu"], words, answer.get("backend") or "-", answer.get("layout") or "-", reached(answer),
-                   outcome(found[key_of(cell)])[0] if key_of(cell) in found else "not executed", f"{cell['source']}, {source['date']}"), source["where"]
+            yield ((cell["model"], answer.get("backend") or "-", answer.get("layout") or "-", reached(answer),
+                    outcome(found[key_of(cell)])[0] if key_of(cell) in found else "not executed", f"{cell['source']}, {source['date']}"),
+                   words, cell["gpu"], source["where"])
 
 
 def table(program):
-    made = list(rows(program))
-    lines = ["| model | GPU | recipe | backend | layout | plug-in | executed | source |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    lines += [f"| {' | '.join(row)} |" for row, _ in made]
-    places = dict.fromkeys((row[-1].split(", ")[0], where) for row, where in made)
+    """A row for cells that differ in GPU and flags only."""
+    made, groups = list(rows(program)), {}
+    for row, words, gpu, _ in made:
+        groups.setdefault(row, {}).setdefault(words, []).append(gpu)
+    lines = ["| model | recipes | backend | layout | plug-in | executed | source |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    for (model, *rest), recipes in groups.items():
+        lines.append(f"| {' | '.join((model, '; '.join(', '.join(gpus) + ': ' + words for words, gpus in recipes.items()), *rest))} |")
+    places = dict.fromkeys((row[-1].split(", ")[0], where) for row, _, _, where in made)
     lines += ["", executed(len(made))[1], "", "Sources: " + "; ".join(f"{name}: {where}" for name, where in places) + "."]
     return "\n".join(lines) + "\n"
 

@@ -2,8 +2,7 @@
 """Measure the loader of scripts/python on a GPU, against plain pinned copies, and check its bytes.
 
     loader_check.py --program MXFP4_REPACK [--work DIR] [--experts 128 --hidden 2880 --inter 2880]
-                    [--layers 2] [--reuse] [--brief | --sweep] [--triton-kernels DIR]
-                    [--report FILE]
+                    [--layers 2] [--reuse] [--brief | --sweep] [--report FILE]
 
 Makes a gpt-oss checkpoint of random bytes in DIR, packs it for TRITON on sm90, plain and compressed,
 and loads it from the page cache. Prints one line for each fact, `ok` or `FAIL` where there is a limit:
@@ -13,15 +12,13 @@ and loads it from the page cache. Prints one line for each fact, `ok` or `FAIL` 
   loader    rate of to_device(), uncompressed: at least 0.8 of the pinned copy; compressed;
   decoding  rate of threads into the ring, by number of threads: what limits the loader;
   damage    a turned bit is found, in tensors of either kind of blob, wherever it lies;
-  memory    GPU memory taken beside the tensors, by the allocator and by the driver: under 64 MiB;
-  matmul    with triton_kernels at hand, triton_matmul_check.py on blobs of the same program.
+  memory    GPU memory taken beside the tensors, by the allocator and by the driver: under 64 MiB.
 
 --reuse takes the blobs that an earlier run left in DIR. --brief leaves out `decoding`; --sweep also
 times numbers of threads and ring sizes. --report writes all numbers as JSON. Rates are medians of 5,
 in GB/s of decoded bytes. Needs a GPU, torch, numpy; exits 1 if a limit was missed.
 """
 import argparse
-import importlib.util
 import json
 import os
 import shutil
@@ -232,26 +229,6 @@ def measure_parts(arguments, plain, packed, size):
                 tried.close()
 
 
-def check_matmul(arguments):
-    """triton_kernels multiplies with what the reader gives."""
-    if not arguments.triton_kernels and importlib.util.find_spec("triton_kernels") is None:
-        say("matmul", "not run: no triton_kernels here")
-        return
-    for experts, hidden, inter in ((4, 256, 128), (6, 320, 192), (2, 2880, 2880), (8, 512, 512)):
-        base = arguments.work / f"matmul-{experts}-{hidden}-{inter}"
-        layer_files.make_gpt_oss(str(base / "model"), 1, experts, hidden, inter)
-        pack(arguments.program, base / "model", base / "packed")
-        pack(arguments.program, base / "model", base / "loaded", "--emit", "loaded")
-        command = [sys.executable, str(Path(__file__).with_name("triton_matmul_check.py")),
-                   "--loaded", str(base / "loaded"), "--blob", str(base / "packed")]
-        if arguments.triton_kernels:
-            command += ["--triton-kernels", arguments.triton_kernels]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        print(done.stdout, end="")
-        say(f"matmul E={experts} H={hidden} I={inter}", f"exit {done.returncode}",
-            done.returncode == 0)
-
-
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -264,7 +241,6 @@ def parse_arguments():
     parser.add_argument("--reuse", action="store_true")
     parser.add_argument("--brief", action="store_true")
     parser.add_argument("--sweep", action="store_true")
-    parser.add_argument("--triton-kernels", metavar="DIR")
     parser.add_argument("--report", type=Path)
     return parser.parse_args()
 
@@ -288,7 +264,6 @@ def main():
     check_damage(arguments)
     loader.release()
     measure(arguments, layers["uncompressed"], layers["compressed"], size)
-    check_matmul(arguments)
     if arguments.report:
         arguments.report.write_text(json.dumps(report, indent=2) + "\n")
     print(f"{len(report['failures'])} failed", *report["failures"], sep="\n  ")
