@@ -303,7 +303,7 @@ def main():
     if wanted("methods"):
         kinds.check_methods()
     if "serve" in only:
-        serving.check(int(os.environ.get("MXFP4_SEED", "1")), 200, 40)
+        serving.check(sys.modules[__name__], int(os.environ.get("MXFP4_SEED", "1")), 200, 40)
     if wanted("mismatches"):
         mismatches.check(mismatches.of_a_gpu(), loaded)
     print(f"{REVISION}: {failures} failed", flush=True)
