@@ -11,7 +11,6 @@
 #include "apps/commands.hpp"
 #include "apps/embedded.hpp"
 #include "apps/help_text.hpp"
-#include "apps/parsers.hpp"
 #include "apps/shared_flags.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
@@ -83,10 +82,8 @@ void declare_convert(CLI::App& app, CommandLine& line) {
       ->add_flag("--include-rest", options.include_rest,
                  "All other tensors and small files too: OUT is a model directory")
       ->group(group);
-  command
-      ->add_option("--shard", options.shard,
-                   "Only part I of N (from 0), balanced by bytes; auto asks the batch system")
-      ->option_text("I/N|auto|auto/N")
+  command->add_option("--shard", options.shard, "Only part I of N (from 0), balanced by bytes")
+      ->option_text("I/N")
       ->group(group);
   command->add_flag("-n,--dry-run", options.dry_run, "Plan only")->group(group);
   command->add_flag("--resume", options.resume, "Keep what an interrupted run finished in OUT")
@@ -313,34 +310,16 @@ void declare_completion(CLI::App& app, CommandLine& line) {
 
 }  // namespace
 
-void apply_defaults(const Defaults& defaults, CommandLine& line) {
-  for (RequestFlags* flags : {&line.convert.deployment, &line.inspect.deployment,
-                              &line.explain.deployment, &line.fits.deployment}) {
-    flags->revision_default = defaults.revision;
-  }
-  line.list.revision_default = defaults.revision.value;
-  line.explain.defaults = defaults.words();
-  if (line.global.color.empty()) line.global.color = defaults.color.value;
-  for (RunLimits* limits : {&line.convert.resources, &line.verify.resources, &line.unpack.resources,
-                            &line.finalize.resources}) {
-    if (limits->threads == 0 && !defaults.threads.value.empty()) {
-      limits->threads = std::stoi(defaults.threads.value);
-    }
-    if (limits->memory == 0 && !defaults.memory.value.empty()) {
-      limits->memory = parse_size(defaults.memory.value, "--memory");
-    }
-  }
-}
-
 void declare_commands(CLI::App& app, CommandLine& line) {
-  app.require_subcommand(1);
-  app.set_version_flag("-V,--version", "mxfp4-repack " MXFP4_REPACK_VERSION)
-      ->description("The version; with -v also what it was built from and knows");
-  // The parser's "help for all" is our short help: both are asked for at any place.
-  app.set_help_flag("--help", "Every flag, with its meaning");
-  app.set_help_all_flag("-h", "Examples and the names of all flags");
+  app.add_flag("-V,--version", line.version,
+               "The version; with -v also what it was built from and knows");
+  // Every command shows these two.
+  app.add_flag("-v", line.global.verbose)->group("");
+  app.add_flag("--json", line.global.json)->group("");
+  app.set_help_flag("-h,--help", "Examples and the usual flags");
+  app.set_help_all_flag("--help-all", "Every flag");
   app.formatter_fn([](const CLI::App* shown, const std::string&, CLI::AppFormatMode mode) {
-    return mode == CLI::AppFormatMode::All ? short_help_text(*shown) : help_text(*shown);
+    return help_text(*shown, mode == CLI::AppFormatMode::All);
   });
   app.footer(
       "mxfp4-repack explain gpt-oss-120b/ --arch sm90            # which, and why\n"

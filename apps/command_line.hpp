@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "apps/console.hpp"
-#include "apps/defaults.hpp"
 #include "apps/options.hpp"
 
 namespace CLI {
@@ -27,12 +26,10 @@ struct CommandLine {
   FinalizeOptions finalize;
   ExplainOptions explain;
   ListOptions list;
-  std::string shell;  // of completion
+  std::string shell;     // of completion
+  bool version = false;  // no command: --version
   std::function<int(const Console&)> run;
 };
-
-// Puts the user's defaults where no flag was given.
-void apply_defaults(const Defaults& defaults, CommandLine& line);
 
 // Declares commands and flags; parsing sets `line.run`. `line` outlives `app`.
 void declare_commands(CLI::App& app, CommandLine& line);

@@ -1,16 +1,14 @@
 // convert: open, decide, plan, open the output, move the bytes, commit.
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/given_facts.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
+#include "apps/parsers.hpp"
 #include "apps/request.hpp"
 #include "apps/serve_line.hpp"
-#include "apps/shard_option.hpp"
 #include "apps/summary.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/blob/blob_reader.hpp"
@@ -29,7 +27,7 @@ namespace mxfp4 {
 namespace {
 
 void check_flags(const ConvertOptions& options) {
-  require_directory(options.output);
+  require_local(options.output);
   if (options.resume && options.force) {
     throw Error::usage("--resume keeps what --force replaces: give one of them");
   }
@@ -42,7 +40,7 @@ RepackOptions repack_options(const ConvertOptions& options) {
   RepackOptions repack;
   repack.compression = {options.compress == "zstd", options.level.value_or(1)};
   repack.include_rest = options.include_rest;
-  if (!options.shard.empty()) repack.shard = parse_shard(options.shard, std::getenv);
+  if (!options.shard.empty()) repack.shard = parse_shard(options.shard);
   repack.limits = options.resources;
   repack.read_back = options.read_back;
   return repack;

@@ -1,7 +1,9 @@
-#include "apps/engine_words.hpp"
-
+// The engines' own flags and variables that people type in vain. Read in vLLM 0.21.0 to 0.33.0
+// (engine/arg_utils.py, envs.py).
 #include <algorithm>
 #include <array>
+
+#include "apps/usage_errors.hpp"
 
 namespace mxfp4 {
 namespace {

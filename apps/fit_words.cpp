@@ -37,18 +37,10 @@ bool has_no_rules(const std::string& name, bool typed) {
 
 }  // namespace
 
-bool asks_by_default(const RequestFlags& flags, const Manifest& blob) {
-  const std::string& name = flags.revision_default.value;
-  return rules_assumed(flags) && !name.empty() && engine_fits(flags.engine, name) &&
-         engine_of_revision(name) == engine_of_revision(blob.revision);
-}
-
 FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob) {
   FitQuestion question;
   const DeploymentFacts& target = flags.target_file.facts();
-  const std::string usual = asks_by_default(flags, blob)
-                                ? flags.revision_default.value
-                                : target.engine_version.value_or(blob.revision);
+  const std::string usual = target.engine_version.value_or(blob.revision);
   const bool given = !flags.revision.empty() || !engine_fits(flags.engine, usual);
   question.release = given ? revision_of_engine(flags.engine, flags.revision) : usual;
   // The blob may name the same release in full.

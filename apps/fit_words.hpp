@@ -10,12 +10,8 @@
 
 namespace mxfp4 {
 
-// Whether the question is about the release that is the default: no flag and no --target file names
-// one, and it is of the blob's engine.
-[[nodiscard]] bool asks_by_default(const RequestFlags& flags, const Manifest& blob);
-
 // What the flags and the --target file ask; `blob` is the manifest of one rank, whose release is
-// taken if neither they nor the default name one. Throws Error::usage and Error::input naming the
+// taken if they name none. Throws Error::usage and Error::input naming the
 // flag or the file.
 [[nodiscard]] FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob);
 

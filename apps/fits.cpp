@@ -67,8 +67,7 @@ std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion
 int run_fits(const FitsOptions& options, const Console& console) {
   // Open: the manifests of all ranks.
   const BlobRanks blob = open_blob_ranks(options.blob);
-  const bool by_default = asks_by_default(options.deployment, blob.manifests.front());
-  if (options.given.size() < 2 && !by_default) {
+  if (options.given.size() < 2) {
     throw Error::usage("fits: nothing differs from the blob's own deployment")
         .hint("--revision NAME or --target FILE says for what");
   }
@@ -76,7 +75,6 @@ int run_fits(const FitsOptions& options, const Console& console) {
 
   // Ask: the facts of the serving machine, as far as flags and the --target file tell them.
   const FitQuestion question = fit_question(options.deployment, blob.manifests.front());
-  if (by_default) report_assumed_rules(options.deployment, *question.rules, console);
   Fits answer = fits(question, blob);
   if (const auto other = other_checkpoint(options.blob, blob.manifests.front())) {
     answer.fit = Fit::kNo;

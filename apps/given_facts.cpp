@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "apps/engine_words.hpp"
 #include "apps/known_names.hpp"
 #include "apps/parsers.hpp"
 #include "apps/suggest.hpp"
+#include "apps/usage_errors.hpp"
 #include "formats/decision/decide.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
@@ -66,22 +66,11 @@ void require_package(std::string_view flag, std::string_view name, const RuleSet
       .hint(nearest_hint(name, package_names(rules)));
 }
 
-// "humming==0.1.10", "humming 0.1.10", "aiter": a package's name, and its version or an empty text.
+// "humming==0.1.10", "aiter": a package's name, and its version or an empty text.
 std::pair<std::string, std::string> name_and_version(const std::string& item) {
-  const size_t end = item.find_first_of(" =@:<>~!");
-  const size_t version = item.find_first_not_of(" =@:<>~!", end);
-  return {item.substr(0, end), version == std::string::npos ? "" : item.substr(version)};
-}
-
-// Only one version of a package can be installed: a range, and a sign without a number, name none.
-void require_one_version(const std::string& item, const std::string& name,
-                         const std::string& version) {
-  if (item == name) return;
-  const bool range = item.find_first_of("<>~!*") != std::string::npos;
-  if (!range && !version.empty()) return;
-  throw Error::usage(
-      fmt::format("--libs: '{}' {}", item, range ? "is a range of versions" : "lacks a version"))
-      .hint(fmt::format("the one that is installed: {}==VERSION", name));
+  const size_t sign = item.find("==");
+  if (sign == std::string::npos || sign + 2 == item.size()) return {item, ""};
+  return {item.substr(0, sign), item.substr(sign + 2)};
 }
 
 // The packages in the value of --libs. Adds the versions that it names to `versions`.
@@ -97,7 +86,6 @@ std::set<std::string> listed_libs(const std::string& text, const RuleSet& rules,
   for (const std::string& item : items) {
     const auto [name, version] = name_and_version(item);
     require_package("--libs", name, rules);
-    require_one_version(item, name, version);
     libs.insert(name);
     if (!version.empty()) versions.emplace(name, version);
   }
@@ -113,7 +101,7 @@ std::string variable_hint(const std::string& name) {
     return std::string(answer);
   }
   const std::set<std::string> known = variables_of_all_revisions();
-  return nearest_name_hint(name, {known.begin(), known.end()}, "variables");
+  return nearest_hint(name, {known.begin(), known.end()});
 }
 
 // A variable that other revisions look at: what says the same with these rules.
@@ -179,7 +167,8 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request) {
   }
   if (request.platform && !has_capability(*request.platform)) return;  // no rule reads the name
   const std::string what = fmt::format("unknown machine '{}'", *request.arch);
-  const std::string hint = nearest_name_hint(*request.arch, machine_words(), "machines");
+  const std::string hint =
+      nearest_hint(*request.arch, machine_words(), "list machines shows the names");
   if (!options.arch.empty()) throw Error::usage("--arch: " + what).hint(hint);
   throw Error::input(what).at_key("arch").in_file(options.target_file.path().string()).hint(hint);
 }
@@ -209,17 +198,10 @@ std::string machine_as_given(const RequestFlags& options) {
   return machine == nullptr || taken_arch(options, *machine) == given ? "" : given;
 }
 
-bool rules_assumed(const RequestFlags& options) {
-  return options.revision.empty() && !options.target_file.facts().engine_version;
-}
-
 void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
                           const Console& console) {
-  if (!rules_assumed(options)) return;
-  const auto& [usual, from] = options.revision_default;
-  console.note(from.empty() || !engine_fits(options.engine, usual)  // a default of another engine
-                   ? fmt::format("no --revision: taking {}, the newest known release", rules.name)
-                   : fmt::format("no --revision: taking {}, by {}", rules.name, from));
+  if (!options.revision.empty() || options.target_file.facts().engine_version) return;
+  console.note(fmt::format("no --revision: taking {}, the newest known release", rules.name));
 }
 
 void report_given_facts(const RequestFlags& options, const RuleSet& rules, const Console& console) {

@@ -33,9 +33,7 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request);
 // The machine's name, "H100", if --arch or the file gave it instead of an architecture; else empty.
 [[nodiscard]] std::string machine_as_given(const RequestFlags& options);
 
-// Whether neither --revision nor the --target file says which vLLM serves.
-[[nodiscard]] bool rules_assumed(const RequestFlags& options);
-// If so, says on stderr which rules were taken.
+// If neither --revision nor the --target file says which engine serves, says on stderr which rules were taken.
 void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
                           const Console& console);
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "apps/text_layout.hpp"
@@ -63,44 +64,64 @@ std::string group_of(const CLI::Option& option) {
   return option.get_positional() || option.get_required() ? "Arguments" : option.get_group();
 }
 
-// The headings in the order of --help. The flags for help come last, though they were
-// declared first.
-std::vector<std::string> groups_of(const CLI::App& app) {
+// What one deployment in ten needs, or fewer.
+bool is_rare(const CLI::Option& option) {
+  static const std::set<std::string> kRare = {"--platform",
+                                              "--backend",
+                                              "--family",
+                                              "--selector",
+                                              "--activation",
+                                              "--routing-method",
+                                              "--no-lib",
+                                              "--knob",
+                                              "--pad",
+                                              "--allow-known-defects",
+                                              "--allow-unservable",
+                                              "--pcp-size",
+                                              "--all2all-backend",
+                                              "--enable-eplb",
+                                              "--num-redundant-experts",
+                                              "--sequence-parallel",
+                                              "--enable-lora",
+                                              "--expert-placement",
+                                              "--rank",
+                                              "--style",
+                                              "--model-config",
+                                              "--layers",
+                                              "--level",
+                                              "--emit",
+                                              "--check",
+                                              "--read-back",
+                                              "--direct",
+                                              "--batch",
+                                              "--progress",
+                                              "--color"};
+  return kRare.contains(option.get_name());
+}
+
+// Appends the flags in groups; those for help, which were declared first, at the end. Returns whether rare
+// ones were left out.
+bool append_options(std::string& out, const CLI::App& app, bool all) {
   std::vector<std::string> groups;
   for (const CLI::Option* option : app.get_options()) {
     const std::string group = group_of(*option);
     if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
   }
   if (groups.size() > 1) std::rotate(groups.begin(), groups.begin() + 1, groups.end());
-  return groups;
-}
-
-void append_options(std::string& out, const CLI::App& app) {
-  for (const std::string& group : groups_of(app)) {
-    out += fmt::format("\n{}:\n", group);
-    for (const CLI::Option* option : app.get_options()) {
-      if (group_of(*option) == group)
-        append_entry(out, names_of(*option), option->get_description(), kTextColumn);
-    }
-  }
-}
-
-// Appends the names only, as many on a line as it takes. A flag stays on one line with its value.
-void append_option_names(std::string& out, const CLI::App& app) {
-  for (const std::string& group : groups_of(app)) {
-    out += fmt::format("\n{}:\n", group);
-    std::string line = " ";
+  bool left_out = false;
+  for (const std::string& group : groups) {
+    std::string lines;
     for (const CLI::Option* option : app.get_options()) {
       if (group_of(*option) != group) continue;
-      const std::string name = names_of(*option);
-      if (line.size() > 1 && line.size() + 2 + name.size() > text_width()) {
-        out += line + "\n";
-        line = " ";
+      if (!all && is_rare(*option)) {
+        left_out = true;
+      } else {
+        append_entry(lines, names_of(*option), option->get_description(), kTextColumn);
       }
-      line += (line.size() > 1 ? "  " : " ") + name;
     }
-    out += line + "\n";
+    if (!lines.empty() && !group.empty()) out += fmt::format("\n{}:\n{}", group, lines);
   }
+  return left_out;
 }
 
 // "mxfp4-repack convert"
@@ -148,23 +169,19 @@ std::string with_bold_headings(std::string_view help, const Console& console) {
   return out;
 }
 
-std::string help_text(const CLI::App& app) {
+std::string help_text(const CLI::App& app, bool all) {
   std::string out;
   append_head(out, app);
-  append_options(out, app);
+  const bool left_out = append_options(out, app, all);
+  if (left_out) {
+    out += '\n';
+    append_wrapped(out, "", 0, fmt::format("Rarer flags: {} --help-all", path_of(app)));
+  }
   out += app.get_parent() != nullptr
              ? "\nman mxfp4-repack explains them all.\n"
              : "\nFlags: mxfp4-repack COMMAND --help. All else: man mxfp4-repack.\n"
                "Guides: tutorial, how to, Kubernetes, Python: man/guide of the source tree, or\n"
                "/usr/share/doc/mxfp4-repack/guide.\n";
-  return out;
-}
-
-std::string short_help_text(const CLI::App& app) {
-  std::string out;
-  append_head(out, app);
-  append_option_names(out, app);
-  out += fmt::format("\n{} --help says what each is for.\n", path_of(app));
   return out;
 }
 

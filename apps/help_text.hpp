@@ -14,10 +14,8 @@ namespace mxfp4 {
 // bold.
 [[nodiscard]] std::string with_bold_headings(std::string_view help, const Console& console);
 
-// The help of the program or of one command, from the flags that `app` declares. The footer of
-// `app` holds the examples, one command a line.
-[[nodiscard]] std::string help_text(const CLI::App& app);
-// The same without what the flags mean: what -h prints.
-[[nodiscard]] std::string short_help_text(const CLI::App& app);
+// The help of the program or of one command, from the flags that `app` declares: the usual ones, or all. The
+// footer of `app` holds the examples, one command a line.
+[[nodiscard]] std::string help_text(const CLI::App& app, bool all);
 
 }  // namespace mxfp4

@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "apps/suggest.hpp"
+#include "lib/core/text.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/oracle/model_backends.hpp"
 #include "lib/oracle/resolve.hpp"
@@ -14,11 +14,6 @@
 
 namespace mxfp4 {
 namespace {
-
-std::string nearest_by_number(std::string_view name) {
-  return fmt::format("the nearest is --revision {}; list revisions shows all",
-                     nearest_release(name).name);
-}
 
 // A release that came out after this program: no rules of an older one stand for it.
 std::optional<Error> newer_release(const std::string& name) {
@@ -30,16 +25,17 @@ std::optional<Error> newer_release(const std::string& name) {
 }
 
 std::string revision_hint(const std::string& name) {
-  const bool number = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) != 0;
-  if (number && find_release("sglang-" + name) != nullptr) {
-    return fmt::format("of SGLang there is --revision sglang-{}", name);
+  if (!name.empty() && is_digit(name.front())) {
+    if (find_release("sglang-" + name) != nullptr) {
+      return fmt::format("of SGLang there is --revision sglang-{}", name);
+    }
+    return fmt::format("the nearest is --revision {}", nearest_release(name).name);
   }
-  if (number) return nearest_by_number(name);
   std::vector<std::string> known;  // newest first
   for (const Release* release : releases_of(engine_of_revision(name))) {
     known.emplace(known.begin(), release->name);
   }
-  return nearest_name_hint(name, known, "revisions");
+  return nearest_hint(name, known, "list revisions shows the names");
 }
 
 bool is_alias(const RuleSet& rules, const std::string& name) {
@@ -65,8 +61,7 @@ std::string revision_of_engine(const std::string& engine, const std::string& nam
   if (name.empty()) return std::string(newest_release(*wanted).name);
   if (name.starts_with(prefix)) return name;
   const std::string number = name.front() == 'v' ? name.substr(1) : name;
-  const bool bare =
-      !number.empty() && std::isdigit(static_cast<unsigned char>(number.front())) != 0;
+  const bool bare = !number.empty() && is_digit(number.front());
   if (bare) return *wanted == Engine::kVllm ? name : prefix + number;
   throw Error::usage(fmt::format("--engine {} contradicts the revision {}", engine, name))
       .hint(fmt::format("the newest of {} is {}", engine_title(*wanted),
@@ -93,7 +88,7 @@ const RuleSet& rules_of_engine(const std::string& version) {
         .hint(newer->hint_text());
   }
   throw Error::usage(fmt::format("--target: no rules for {}{}", title, version))
-      .hint(nearest_by_number(version));
+      .hint(revision_hint(version));
 }
 
 void require_moe_backend(const RuleSet& rules, const std::string& text) {

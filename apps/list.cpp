@@ -158,7 +158,7 @@ Json chosen_rows(const ListTable& table, const ListQuestion& question, std::stri
   }
   if (!chosen.empty() || name.empty()) return chosen;
   throw Error::usage(fmt::format("unknown {} '{}'{}", table.row, name, where))
-      .hint(nearest_name_hint(name, known, table.name));
+      .hint(nearest_hint(name, known, fmt::format("list {} shows the names", table.name)));
 }
 
 std::string rows_text(const ListTable& table, const Json& rows, bool full, const Console& console) {

@@ -29,7 +29,6 @@
 #include "apps/help_text.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
-#include "apps/suggest.hpp"
 #include "apps/usage_errors.hpp"
 #include "apps/version.hpp"
 #include "formats/os/available_threads.hpp"
@@ -77,9 +76,8 @@ class Failure {
   }
 
  private:
-  int say(Error error) const {
+  int say(const Error& error) const {
     std::fflush(stdout);
-    if (error.hint_text().empty()) error.hint(mxfp4::blob_hint(error));
     console().error(error.what(), error.hint_text());
     if (json_) print(mxfp4::error_json(error));
     return mxfp4::exit_code_of(error.kind());
@@ -190,8 +188,6 @@ void end_without_memory() {
   usual_end();
 }
 
-const char* environment_variable(const char* name) { return std::getenv(name); }
-
 void choose_instruction_set() {
   constexpr const char* kVariable = "MXFP4_REPACK_SIMD";
   const char* name = std::getenv(kVariable);
@@ -226,15 +222,13 @@ void choose_threads(mxfp4::CommandLine& line, const mxfp4::Console& console) {
   }
 }
 
-// The command that the words name, whether or not they can be parsed.
-std::string command_in(const CLI::App& app, const std::vector<std::string>& words) {
-  const auto first =
-      std::ranges::find_if(words, [](const std::string& word) { return !word.starts_with('-'); });
-  if (first == words.end()) return "";
-  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-  const bool known = std::ranges::any_of(
-      commands, [&](const CLI::App* command) { return command->get_name() == *first; });
-  return known ? *first : "";
+int print_version(const mxfp4::Console& console) {
+  if (console.json()) {
+    console.result_json(mxfp4::version_json());
+  } else {
+    console.result(mxfp4::version_text(console.verbose() > 0));
+  }
+  return mxfp4::kOk;
 }
 
 int run(int argc, char** argv) {
@@ -254,22 +248,17 @@ int run(int argc, char** argv) {
   Failure failure(words);
   try {
     mxfp4::declare_commands(app, line);
-    failure.set_command(command_in(app, words));
-    mxfp4::refuse_empty_values(words);
-    if (mxfp4::asks_for_version_json(words)) {
-      failure.console().result_json(mxfp4::version_json());
-      return mxfp4::kOk;
-    }
-    if (mxfp4::asks_for_long_version(words)) {
-      failure.console().result(mxfp4::version_text(/*verbose=*/true));
-      return mxfp4::kOk;
-    }
     if (words.empty()) words.emplace_back("--help");
-    words = mxfp4::with_help_flag(app, std::move(words));
+    if (words.front() == "help") {
+      words.erase(words.begin());
+      words.emplace_back("--help");
+    }
+    const CLI::App* command = mxfp4::command_in(app, words);
+    if (command != nullptr) failure.set_command(command->get_name());
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-    mxfp4::apply_defaults(mxfp4::read_defaults(environment_variable), line);
     failure.set_console(console.emplace(line.global));
-    for (const std::string& misspelt : mxfp4::misspelt_variables(environ)) console->warn(misspelt);
+    if (line.version) return print_version(*console);
+    if (!line.run) throw Error::usage("no command").hint("mxfp4-repack --help shows them");
     choose_instruction_set();
     (void)mxfp4::seconds_between_lines();  // a wrong number is an error before the work
     choose_threads(line, *console);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "apps/text_layout.hpp"
-#include "apps/unknown_words.hpp"
 #include "formats/config/deployment_json.hpp"
 #include "formats/os/file.hpp"
 #include "lib/core/error.hpp"
@@ -47,13 +46,7 @@ const DeploymentFacts& TargetFile::facts() const {
   if (facts_) return *facts_;
   if (file_.empty()) return facts_.emplace();
   const std::string& text = file_.text();
-  try {
-    facts_ = in_file(path().string(), [&] { return parse_target(text); });
-  } catch (Error& error) {
-    if (!error.key().empty()) error.hint(target_key_hint(error.key()));
-    throw;  // and so does the next call, for another release
-  }
-  return *facts_;
+  return facts_.emplace(in_file(path().string(), [&] { return parse_target(text); }));
 }
 
 }  // namespace mxfp4

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/defaults.hpp"
 #include "formats/checksum/read_back.hpp"
 #include "formats/conversion/run_limits.hpp"
 #include "lib/core/deployment_facts.hpp"
@@ -83,7 +82,6 @@ struct RequestFlags {
   std::string pad = "auto";
   std::string engine;  // "vllm", "sglang"; empty: what the revision's name means
   std::string revision;
-  Default revision_default;  // where no flag and no --target file says which release serves
   bool allow_known_defects = false;
   bool allow_unservable = false;
 };
@@ -110,7 +108,7 @@ struct ConvertOptions {
   std::optional<int> level;  // of zstd; default 1
   std::string emit = "packed";
   bool include_rest = false;
-  std::string shard;  // I/N, auto, auto/N; empty: no shard
+  std::string shard;  // I/N; empty: no shard
   bool dry_run = false;
   bool resume = false;
   bool force = false;
@@ -138,8 +136,7 @@ struct ExplainOptions {
   std::vector<GivenFlag> given;
   InputOptions input;  // path empty: only flags
   RequestFlags deployment;
-  std::string against;                // releases, with commas between them, or "all"
-  std::vector<std::string> defaults;  // Defaults::words(), for -v
+  std::string against;  // releases, with commas between them, or "all"
   std::string batch;
 };
 
@@ -176,7 +173,6 @@ struct ListOptions {
   std::string name;    // of one layout, or of a family of them; empty: all
   std::string engine;  // as RequestFlags::engine
   std::string revision;
-  std::string revision_default;  // without --revision
 };
 
 }  // namespace mxfp4

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
-#include <limits>
 
 #include "lib/core/error.hpp"
 
@@ -14,45 +12,8 @@ namespace mxfp4 {
 namespace {
 
 constexpr int64_t kMaxLayerNumber = 99999;  // five digits in a file name
-
-struct SizeUnit {
-  std::string_view name;  // lower case; a longer name comes before its end
-  int64_t bytes;
-};
-constexpr std::array kSizeUnits = {
-    SizeUnit{"kib", int64_t{1} << 10},
-    SizeUnit{"mib", int64_t{1} << 20},
-    SizeUnit{"gib", int64_t{1} << 30},
-    SizeUnit{"tib", int64_t{1} << 40},
-    SizeUnit{"kb", 1'000},
-    SizeUnit{"mb", 1'000'000},
-    SizeUnit{"gb", 1'000'000'000},
-    SizeUnit{"tb", 1'000'000'000'000},
-    SizeUnit{"k", int64_t{1} << 10},
-    SizeUnit{"m", int64_t{1} << 20},
-    SizeUnit{"g", int64_t{1} << 30},
-    SizeUnit{"t", int64_t{1} << 40},
-    SizeUnit{"b", 1},
-};
-
-// digits / scale
-struct Decimal {
-  int64_t digits = 0;
-  int64_t scale = 1;
-};
-
-// "12", "0.5", ".25"; nullopt for other texts, and for more than three digits behind the point.
-std::optional<Decimal> decimal(std::string_view text) {
-  const size_t point = text.find('.');
-  const std::string_view behind = point == std::string_view::npos ? "" : text.substr(point + 1);
-  if (behind.size() > 3 || (point != std::string_view::npos && behind.empty())) return std::nullopt;
-  const std::optional<int64_t> digits =
-      whole_number(std::string(text.substr(0, point)).append(behind));
-  if (!digits) return std::nullopt;
-  Decimal value{.digits = *digits};
-  for (size_t i = 0; i < behind.size(); ++i) value.scale *= 10;
-  return value;
-}
+constexpr int64_t kMaxShards = 100'000;
+constexpr double kMostBytes = 1e18;
 
 }  // namespace
 
@@ -83,28 +44,31 @@ std::set<int64_t> parse_layers(const std::string& text) {
 }
 
 int64_t parse_size(const std::string& text, const std::string& flag) {
-  std::string number = text;
-  std::ranges::transform(number, number.begin(),
+  double value = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  std::string unit(end, last);
+  std::ranges::transform(unit, unit.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  int64_t unit = 1;
-  for (const SizeUnit& candidate : kSizeUnits) {
-    if (!number.ends_with(candidate.name)) continue;
-    number.resize(number.size() - candidate.name.size());
-    unit = candidate.bytes;
-    break;
+  const size_t power = unit.empty() ? std::string::npos : std::string_view("kmgt").find(unit[0]);
+  const std::string rest = unit.empty() ? "" : unit.substr(1);
+  for (size_t i = 0; power != std::string::npos && i <= power; ++i) {
+    value *= rest == "b" ? 1000 : 1024;
   }
-  const std::optional<Decimal> value = decimal(number);
-  if (!value || value->digits == 0 || (unit == 1 && value->scale > 1)) {
-    throw Error::usage(fmt::format("'{}' is not a size such as 256MiB", text))
-        .at_key(flag)
-        .hint("units: KiB, MiB, GiB, TiB (also K, M, G, T) and KB, MB, GB, TB; 0.5GiB and 8GB do");
+  const bool known = power != std::string::npos && (rest.empty() || rest == "b" || rest == "ib");
+  if (error != std::errc{} || !known || !(value >= 1 && value <= kMostBytes)) {
+    throw Error::usage(fmt::format("'{}' is not a size such as 256MiB or 8GB", text)).at_key(flag);
   }
-  if (value->digits > std::numeric_limits<int64_t>::max() / unit) {
-    throw Error::usage(fmt::format("{} does not fit into 64 bits", text)).at_key(flag);
-  }
-  const int64_t bytes = value->digits * unit / value->scale;
-  if (bytes == 0) throw Error::usage(fmt::format("{} is less than a byte", text)).at_key(flag);
-  return bytes;
+  return static_cast<int64_t>(value);
+}
+
+Shard parse_shard(const std::string& text) {
+  const size_t slash = std::min(text.find('/'), text.size());
+  const auto index = whole_number(std::string_view(text).substr(0, slash));
+  const auto count = whole_number(std::string_view(text).substr(std::min(slash + 1, text.size())));
+  if (index && count && *index < *count && *count <= kMaxShards) return {*index, *count};
+  throw Error::usage(fmt::format(
+      "--shard: '{}' is not I/N, with I from 0 to N - 1 and N at most {}", text, kMaxShards));
 }
 
 std::map<std::string, std::string> parse_pairs(const std::vector<std::string>& items,

@@ -184,35 +184,12 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
   return whole;
 }
 
-void require_local(std::string_view flag, const std::filesystem::path& path) {
-  const std::string text = path.string();
-  if (text.find("://") != std::string::npos) {
-    throw Error::usage(
-        fmt::format("{}: {}: an address, and this program writes local files only", flag, text))
-        .hint("write to a local directory, then copy it there");
-  }
-  // bash leaves it so in --output=~/packed, and nobody wants to remove a directory of that name
-  // again.
-  if (text == "~" || text.starts_with("~/")) {
-    throw Error::usage(fmt::format("{}: {}: the shell left ~ as it is", flag, text))
-        .hint(fmt::format("leave out quotes and \"=\"; ./{} is a path of that name", text));
-  }
-  // "-o=packed", and names that every later command would take for a flag.
-  if (text.starts_with('=')) {
-    throw Error::usage(fmt::format("{}: {}: a value begins with \"=\"", flag, text))
-        .hint(fmt::format("{}{}; ./{} is a path of that name", flag, text, text));
-  }
-  if (text.size() > 1 && text.starts_with('-')) {
-    throw Error::usage(fmt::format("{}: {}: looks like a flag", flag, text))
-        .hint(fmt::format("./{} is a path of that name", text));
-  }
-}
-
-void require_directory(const std::filesystem::path& out) {
-  require_local("--output", out);
-  if (out != "-") return;
-  throw Error::usage("--output: - is not standard output: a directory is written")
-      .hint("./- is a directory of that name");
+void require_local(const std::filesystem::path& out) {
+  if (out.string().find("://") == std::string::npos) return;
+  throw Error::usage(
+      fmt::format("--output: {}: an address, and this program writes local files only",
+                  out.string()))
+      .hint("write to a local directory, then copy it there");
 }
 
 std::string_view flag_of(ParallelSize size) {
@@ -229,10 +206,7 @@ const RuleSet& rules_for(const RequestFlags& flags) {
   if (!flags.revision.empty()) return rules_named(revision_of_engine(flags.engine, flags.revision));
   const std::optional<std::string> version = flags.target_file.facts().engine_version;
   if (version && engine_fits(flags.engine, *version)) return rules_of_engine(*version);
-  // A default of another engine does not count.
-  const std::string& usual = flags.revision_default.value;
-  return rules_named(
-      revision_of_engine(flags.engine, engine_fits(flags.engine, usual) ? usual : ""));
+  return rules_named(revision_of_engine(flags.engine, ""));
 }
 
 ConversionRequest request_from(const RequestFlags& flags) {

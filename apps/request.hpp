@@ -12,8 +12,8 @@
 
 namespace mxfp4 {
 
-// The rules that --revision names, else the rules of the vLLM in the --target file, else the rules
-// of the user's default, else default_revision(). Throws Error::usage for a release that is not
+// The rules that --revision names, else the rules of the vLLM in the --target file, else
+// default_revision(). Throws Error::usage for a release that is not
 // known.
 [[nodiscard]] const RuleSet& rules_for(const RequestFlags& flags);
 
@@ -31,12 +31,8 @@ namespace mxfp4 {
 [[nodiscard]] CheckpointOptions checkpoint_from(const InputOptions& options,
                                                 std::optional<Family> family);
 
-// Throws Error::usage if the path that `flag` names is an address, or begins with a "~" that the
-// shell left as it was, with "=" or as a flag does.
-void require_local(std::string_view flag, const std::filesystem::path& path);
-
-// The same for OUT, which may not be "-" either: a directory is written, and no stream.
-void require_directory(const std::filesystem::path& out);
+// Throws Error::usage if OUT is an address.
+void require_local(const std::filesystem::path& out);
 
 // A conversion, and, if it is refused for its parallel sizes, the sizes that would work.
 struct DecidedConversion : Conversion {

@@ -16,7 +16,6 @@
 namespace mxfp4 {
 namespace {
 
-constexpr const char* kOutputGroup = "Output";
 constexpr const char* kTargetText = "The same facts as JSON, from scripts/probe-target";
 
 // `File` is made from a path.
@@ -112,12 +111,6 @@ void add_global_flags(CLI::App& command, GlobalOptions& options) {
   command.add_flag("-q,--quiet", options.quiet, "Say only what goes wrong")
       ->excludes(verbose)
       ->group(kOutputGroup);
-}
-
-Error empty_value(const std::string& name) {
-  Error error = Error::usage(fmt::format("{}: the value is empty", name));
-  if (name == "--libs") error.hint(fmt::format("--libs {} means no package", kNoLibs));
-  return error;
 }
 
 void add_engine_flag(CLI::App& command, std::string& engine, const std::string& group) {
@@ -244,8 +237,7 @@ void check_values(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
     option->allow_extra_args(false)->check([name](const std::string& value) -> std::string {
-      if (value.empty()) throw empty_value(name);
-      return "";
+      return value.empty() ? fmt::format("{}: the value is empty", name) : "";
     });
   }
 }

@@ -12,6 +12,9 @@
 
 namespace mxfp4 {
 
+// The group of flags that say how a command answers, and nothing of what.
+inline constexpr const char* kOutputGroup = "Output";
+
 // Accepts the values of a short list. The error for another value gives the nearest.
 [[nodiscard]] CLI::Validator one_of(std::string what, std::vector<std::string> known);
 
@@ -41,8 +44,5 @@ void add_global_flags(CLI::App& command, GlobalOptions& options);
 // a script's unset variable must not count as a flag that was not given, and no flag may take more
 // than one word.
 void check_values(CLI::App& command);
-
-// The error for a flag or argument whose value is empty.
-[[nodiscard]] Error empty_value(const std::string& name);
 
 }  // namespace mxfp4

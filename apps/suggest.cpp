@@ -5,12 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 #include <numeric>
-#include <system_error>
-
-#include "apps/text_layout.hpp"
-#include "formats/blob/manifest.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -65,28 +60,10 @@ std::string nearest_hint(std::string_view word, const std::vector<std::string>& 
   return fmt::format("one of {}", fmt::join(candidates, ", "));
 }
 
-std::string nearest_name_hint(std::string_view word, const std::vector<std::string>& candidates,
-                              std::string_view table) {
-  const std::string near = nearest_word(word, candidates);
-  if (near.empty()) return fmt::format("list {} shows the names", table);
-  return fmt::format("the nearest is {}; list {} shows all", near, table);
-}
-
 Error unknown_value(std::string_view flag, std::string_view value,
                     const std::vector<std::string>& known) {
   return Error::usage(fmt::format("{}: unknown value '{}'", flag, value))
       .hint(nearest_hint(value, known));
-}
-
-std::string blob_hint(const Error& error) {
-  const std::filesystem::path path = error.file();
-  if (error.kind() != ErrorKind::kInput || error.is_unreadable()) return "";
-  if (!is_layer_file_name(path.filename().string())) return "";
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  std::error_code ignored;
-  if (!std::filesystem::exists(folder / kManifestName, ignored)) return "";
-  return fmt::format("mxfp4-repack verify {} names all that is missing or damaged",
-                     shell_word(folder.string()));
 }
 
 }  // namespace mxfp4

@@ -20,15 +20,6 @@ namespace mxfp4 {
                                        const std::vector<std::string>& candidates,
                                        std::string_view otherwise = "");
 
-// "the nearest is A; list <table> shows all"; if none is near, "list <table> shows the names".
-[[nodiscard]] std::string nearest_name_hint(std::string_view word,
-                                            const std::vector<std::string>& candidates,
-                                            std::string_view table);
-
-// `verify`, for an error of kind kInput about a layer file of a blob: damaged or not copied. Else
-// empty.
-[[nodiscard]] std::string blob_hint(const Error& error);
-
 // Error::usage "<flag>: unknown value '<value>'" with the hint of nearest_hint().
 [[nodiscard]] Error unknown_value(std::string_view flag, std::string_view value,
                                   const std::vector<std::string>& known);

@@ -103,7 +103,7 @@ void report_unpacked(const UnpackOptions& options, const RestoreResult& restored
 }  // namespace
 
 int run_unpack(const UnpackOptions& options, const Console& console) {
-  require_directory(options.output);
+  require_local(options.output);
   // Open: read the manifests, and check that the ranks belong together.
   const BlobRanks ranks = open_blob_ranks(options.blob);
   const std::vector<fs::path>& blobs = ranks.directories;

@@ -5,63 +5,67 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "apps/options.hpp"
-#include "apps/shared_flags.hpp"
-#include "apps/unknown_words.hpp"
+#include "apps/suggest.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
 
-const CLI::App* chosen_command(const CLI::App& app, const std::vector<std::string>& words) {
-  for (const CLI::App* command : app.get_subcommands({})) {
-    if (std::ranges::find(words, command->get_name()) != words.end()) return command;
+// Whether the command has the flag in `word`: "--arch=sm90", "-o", "-j4", "-fq".
+bool knows(const CLI::App& command, const std::string& word) {
+  const std::string name =
+      word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
+  return command.get_option_no_throw(name) != nullptr;
+}
+
+std::vector<std::string> long_flags(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
-  return nullptr;
+  return names;
+}
+
+Error unknown_flag(const CLI::App& command, const std::string& word, const std::string& help) {
+  const std::string name = word.substr(0, word.find('='));
+  std::string meant = name.starts_with("--") ? name : "-" + name;  // "-tp" as "--tp"
+  std::ranges::replace(meant, '_', '-');
+  Error error = Error::usage(fmt::format("unknown flag '{}'", name));
+  if (const std::string_view answer = engine_word(meant); !answer.empty()) {
+    return error.hint(std::string(answer));
+  }
+  return error.hint(name.size() == 2 ? help : nearest_hint(meant, long_flags(command), help));
 }
 
 }  // namespace
 
+const CLI::App* command_in(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto first =
+      std::ranges::find_if(words, [](const std::string& word) { return !word.starts_with('-'); });
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (first != words.end() && command->get_name() == *first) return command;
+  }
+  return nullptr;
+}
+
 Error usage_error(const CLI::App& app, const CLI::Error& error,
                   const std::vector<std::string>& words) {
-  const CLI::App* command = chosen_command(app, words);
-  const std::string help =
-      command == nullptr
-          ? "mxfp4-repack --help shows commands and flags"
-          : fmt::format("mxfp4-repack {} --help shows examples and flags", command->get_name());
-  const Complaint unknown = unknown_word(app, words);
-  if (unknown.message.empty()) return Error::usage(error.what()).hint(help);
-  return Error::usage(unknown.message).hint(unknown.hint.empty() ? help : unknown.hint);
-}
-
-std::vector<std::string> with_help_flag(const CLI::App& app, std::vector<std::string> words) {
-  if (words.empty()) return words;
-  if (words.front() == "help") {
-    words.erase(words.begin());
-    if (!words.empty() && words.front() == "help") words.erase(words.begin());
-    const std::vector<std::string> commands = command_names(app);
-    if (words.empty() || std::ranges::find(commands, words.front()) != commands.end())
-      words.emplace_back("--help");
-  }
-  // A command line that asks for help is not looked at otherwise: "convert --help --arch".
-  const auto command =
-      std::ranges::find_if(words, [&](const std::string& word) { return !looks_like_flag(word); });
-  for (const char* help : {"--help", "-h"}) {
-    const auto end = std::ranges::find(words, "--");
-    if (std::find(words.begin(), end, help) == end) continue;
-    const std::vector<std::string> commands = command_names(app);
-    if (command == words.end()) return {help};
-    if (std::ranges::find(commands, *command) != commands.end()) return {*command, help};
-  }
-  return words;
-}
-
-void refuse_empty_values(const std::vector<std::string>& words) {
+  const CLI::App* command = command_in(app, words);
+  const std::string help = fmt::format("mxfp4-repack {}--help shows examples and flags",
+                                       command == nullptr ? "" : command->get_name() + " ");
   for (const std::string& word : words) {
-    if (word == "--") return;
-    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
-      throw empty_value(word.substr(0, word.size() - 1));
+    if (word == "--") break;
+    if (command == nullptr && !word.starts_with('-')) {
+      std::vector<std::string> names;
+      for (const CLI::App* one : app.get_subcommands({})) names.push_back(one->get_name());
+      return Error::usage(fmt::format("unknown command '{}'", word))
+          .hint(nearest_hint(word, names));
     }
+    const bool flag = word.size() > 1 && word.front() == '-' && !is_digit(word[1]);
+    const CLI::App& owner = command == nullptr ? app : *command;
+    if (flag && !knows(owner, word)) return unknown_flag(owner, word, help);
   }
+  return Error::usage(error.what()).hint(help);
 }
 
 }  // namespace mxfp4

@@ -1,7 +1,9 @@
-// The errors of a command line that cannot be parsed.
+// The errors of a command line that cannot be parsed: the parser's own words, but for a command or flag that
+// is not known, which is named with the nearest one.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/core/error.hpp"
@@ -13,17 +15,16 @@ class Error;
 
 namespace mxfp4 {
 
-// `words` are the arguments that `app` failed to parse, `error` is its parser's error. The result
-// names the first word that is not a command or a flag, and the nearest one; else it says what the
-// parser says.
+// `words` are the arguments that `app` failed to parse, `error` is its parser's error.
 [[nodiscard]] Error usage_error(const CLI::App& app, const CLI::Error& error,
                                 const std::vector<std::string>& words);
 
-// Replaces "help" and "help COMMAND" by the same with --help; returns other words unchanged.
-[[nodiscard]] std::vector<std::string> with_help_flag(const CLI::App& app,
-                                                      std::vector<std::string> words);
+// The command that the words name, whether or not they can be parsed; null if none.
+[[nodiscard]] const CLI::App* command_in(const CLI::App& app,
+                                         const std::vector<std::string>& words);
 
-// Throws Error::usage for a word "--flag=": the parser would take the next word as its value.
-void refuse_empty_values(const std::vector<std::string>& words);
+// The engines' own flags and variables that people type in vain: the word to use here, or why the experts'
+// bytes do not depend on it. Empty for other words.
+[[nodiscard]] std::string_view engine_word(std::string_view name);
 
 }  // namespace mxfp4

@@ -4,9 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/Version.hpp>
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <span>
 
 #include "apps/embedded.hpp"
@@ -55,26 +53,6 @@ Json version_json() {
   }
   json["instructions"] = kernels::instruction_sets();
   return json;
-}
-
-bool asks_for_version_json(const std::vector<std::string>& words) {
-  const auto any = [&](std::string_view a, std::string_view b) {
-    return std::ranges::any_of(words, [&](const auto& word) { return word == a || word == b; });
-  };
-  static const std::set<std::string> kAll = {"--version", "-V", "-v", "-vV", "-Vv", "--json"};
-  return any("--json", "") && (any("--version", "-V") || any("-vV", "-Vv")) &&
-         std::ranges::all_of(words, [](const auto& word) { return kAll.contains(word); });
-}
-
-bool asks_for_long_version(const std::vector<std::string>& words) {
-  static const std::set<std::string> kVersion = {"--version", "-V", "-vV", "-Vv"};
-  static const std::set<std::string> kVerbose = {"-v", "--verbose", "-vV", "-Vv"};
-  const auto any = [&](const std::set<std::string>& names) {
-    return std::ranges::any_of(words, [&](const auto& word) { return names.contains(word); });
-  };
-  return any(kVersion) && any(kVerbose) && std::ranges::all_of(words, [](const auto& word) {
-           return kVersion.contains(word) || kVerbose.contains(word);
-         });
 }
 
 }  // namespace mxfp4

@@ -3,7 +3,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <vector>
 
 namespace mxfp4 {
 
@@ -13,9 +12,5 @@ namespace mxfp4 {
 
 // The same as the document of --version --json.
 [[nodiscard]] nlohmann::ordered_json version_json();
-[[nodiscard]] bool asks_for_version_json(const std::vector<std::string>& words);
-
-// Whether the words ask for the version, and for all of it: --version -v, -V -v, -vV.
-[[nodiscard]] bool asks_for_long_version(const std::vector<std::string>& words);
 
 }  // namespace mxfp4

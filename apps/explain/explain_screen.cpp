@@ -72,7 +72,6 @@ void append_all_asked(std::string& out, const RuleSet& rules, const ExplainOptio
                rules.commit.empty() ? std::string(rules.name)
                                     : fmt::format("{} ({} {})", rules.name,
                                                   engine_title(rules.engine), rules.commit));
-  for (const std::string& words : options.defaults) append_field(out, "default", words);
   if (!options.input.path.empty()) append_field(out, "checkpoint", options.input.path.string());
   if (e.caller != nullptr && !e.assumed_caller) {
     append_field(out, "served by", fmt::format("{} ({})", e.caller->method, e.caller->text));

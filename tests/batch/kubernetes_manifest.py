@@ -147,8 +147,8 @@ def faults(jobs):
         found.append("completions and parallelism: not 1 <= parallelism <= completions")
     if "backoffLimitPerIndex" not in spec or "backoffLimit" in spec:
         found.append("backoffLimit: not by index")
-    if "--shard=auto/%s" % spec.get("completions") not in args:
-        found.append("args: no --shard=auto/N with N = completions = %s" % spec.get("completions"))
+    if "--shard=$(JOB_COMPLETION_INDEX)/%s" % spec.get("completions") not in args:
+        found.append("args: no --shard=$(JOB_COMPLETION_INDEX)/N with N = completions = %s" % spec.get("completions"))
     if "--resume" not in args:
         found.append("args: no --resume, so a second attempt would be refused")
     if args[0] != "convert" or not args[1].startswith("/models/"):

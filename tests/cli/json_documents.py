@@ -103,7 +103,7 @@ succeeds("explain", "--arch", "sm90")
 succeeds("explain", MODEL, "--arch", "sm100", "--tp-size", "2")
 succeeds("explain", MODEL, "--arch", "sm90", "--against", "vllm-2026-05-18")
 
-fails(2, message="unknown flag")
+fails(2, message="no command")
 fails(2, "cnvert", hint="convert")
 fails(2, "convert", command="convert")
 fails(2, "convert", MODEL, "-o", "no", "--aarch", "sm90", hint="--arch", key="--aarch", command="convert")

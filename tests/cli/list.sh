@@ -1,5 +1,5 @@
 # list: what can be said to --env, --libs, --knob and --moe-backend, with what each decides and where; one
-# layout by name. --version -v, completion and -h.
+# layout by name. --version -v, completion.
 expect_exit 0 "$BIN" list variables
 grep -q '^VLLM_MARLIN_INPUT_DTYPE ' stdout || fail 'no variable'
 expect_exit 0 "$BIN" list variables --json
@@ -52,7 +52,7 @@ expect_exit 0 "$BIN" list layouts triton/hopper-s4
 expect_exit 0 "$BIN" list layouts triton --json
 "$python" -c 'import json; ids = [row["id"] for row in json.load(open("stdout"))["layouts"]]; assert len(ids) > 1 and all(i.startswith("triton/") for i in ids), ids'
 expect_exit 2 "$BIN" list layouts triton/hoper-s4
-grep -q '^hint: the nearest is triton/hopper' stderr || { cat stderr >&2; fail 'no near name'; }
+grep -q '^hint: did you mean triton/hopper' stderr || { cat stderr >&2; fail 'no near name'; }
 expect_exit 2 "$BIN" list styles triton
 expect_one_error "unknown style 'triton'$"
 # One row of every table, in text and JSON; large and small letters do not matter.
@@ -83,7 +83,7 @@ expect_exit 0 "$BIN" list backends B12X_MXFP4_BF16 --revision 0.21.0
 grep -qE '^B12X_MXFP4_BF16 .* no layout in vllm-0.21.0$' stdout || { cat stdout >&2; fail 'no word about a backend without a layout'; }
 expect_exit 2 "$BIN" list variables VLLM_USE_DEEP_GEM
 expect_one_error "unknown variable 'VLLM_USE_DEEP_GEM'$"
-grep -q '^hint: the nearest is VLLM_USE_DEEP_GEMM; list variables shows all$' stderr || fail 'no near variable'
+grep -q '^hint: did you mean VLLM_USE_DEEP_GEMM?$' stderr || fail 'no near variable'
 expect_exit 2 "$BIN" list variables SGLANG_USE_AITER --revision 0.33.0
 expect_one_error "unknown variable 'SGLANG_USE_AITER' in vllm-0.33.0$"
 expect_exit 2 "$BIN" list revisions vllm-0.33.0 --engine sglang
@@ -101,25 +101,16 @@ done
 expect_exit 0 "$BIN" --version
 [ "$(wc -l <stdout)" = 1 ] || fail '--version is more than a line'
 
-# The completion scripts are the files; the short help is short and names every flag.
+# The completion scripts are the files.
 for shell in bash fish zsh; do
   expect_exit 0 "$BIN" completion $shell
   cmp stdout "$SOURCE_DIR/scripts/completions/mxfp4-repack.$shell" || fail "completion $shell"
 done
 expect_exit 2 "$BIN" completion csh
-for command in convert explain list; do
-  expect_exit 0 "$BIN" $command -h
-  [ "$(wc -l <stdout)" -lt 50 ] || fail "$command -h is long"
-  "$BIN" $command --help | grep -oE '^  (-., )?--[a-z0-9-]+' | grep -oE -- '--.*' | while read -r flag; do
-    grep -qF -- "$flag" stdout || fail "$command -h: no $flag"
-  done
-done
-expect_exit 0 "$BIN" convert --help --arch
-grep -q '^Usage: mxfp4-repack convert' stdout || fail 'a question for help is refused'
 
 # A size as people write it.
 model=$TESTDATA/ingest/gptoss_hf
-for size in 8GB 1T 0.5GiB 512m 300MB .5g 1tb; do expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 --memory $size -q --force; done
-for size in 8XB 0.0001GiB 1.5 GB -1 0 1.GiB; do
+for size in 8GB 1T 0.5GiB 512m 300MB .5g 1tb 1.5Gib; do expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 --memory $size -q --force; done
+for size in 8 8XB 8B 1.5 GB -1G 0 0G nanG infG 1e30G; do
   expect_exit 2 "$BIN" convert "$model" -o out --arch sm90 --memory "$size" -q --force
 done

@@ -49,11 +49,10 @@ for name in "sm999", "H1000000", "foo", "sm9", "8x", "gfx9", "RTX", "A", "11.7",
     got = run(name)
     assert got.returncode == 2, (name, got)
     assert got.stderr.startswith(f"mxfp4-repack: error: --arch: unknown machine '{name}'\nhint: "), got.stderr
-    assert "list machines shows" in got.stderr, got.stderr
 PY
 expect_exit 2 "$BIN" convert "$model" -o out --arch sm999
 expect_one_error "--arch: unknown machine 'sm999'$"
-grep -qx 'hint: the nearest is sm89; list machines shows all' stderr || { cat stderr >&2; fail hint; }
+grep -qx 'hint: did you mean sm89?' stderr || { cat stderr >&2; fail hint; }
 expect_exit 0 "$BIN" convert "$model" -o out --arch H100
 grep -qx 'mxfp4-repack: --arch H100: taken as sm90' stderr || fail 'nothing says what was taken'
 grep -q '"arch": "sm90"' out/mxfp4_repack.json || fail 'the manifest has another arch'

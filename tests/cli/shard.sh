@@ -263,21 +263,7 @@ expect_exit 5 "$BIN" convert "$input" -o loaded "${flags[@]}" --compress none --
 expect_one_error 'loaded: holds layer-0000[01].safetensors, and no record of this conversion names it$'
 diff -r copy loaded
 
-# --shard auto reads the variables of the batch systems.
-expect_exit 0 env SLURM_ARRAY_TASK_ID=7 SLURM_ARRAY_TASK_MIN=5 SLURM_ARRAY_TASK_STEP=2 \
-  SLURM_ARRAY_TASK_COUNT=2 "$BIN" convert "$input" -o out "${flags[@]}" --shard auto
-[ -e out/mxfp4_repack.shard-001-of-002.json ] || fail 'not the shard that Slurm names'
-expect_exit 0 env JOB_COMPLETION_INDEX=0 "$BIN" convert "$input" -o out "${flags[@]}" --shard auto/2
-[ -e out/mxfp4_repack.shard-000-of-002.json ] || fail 'not the shard that Kubernetes names'
-expect_exit 0 "$BIN" finalize out
-expect_exit 0 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 \
-  "$BIN" convert "$input" -o mpi "${flags[@]}" --shard auto
-[ -e mpi/mxfp4_repack.shard-000-of-001.json ] || fail 'not the shard that Open MPI names'
-expect_exit 2 env JOB_COMPLETION_INDEX=0 "$BIN" convert "$input" -o no "${flags[@]}" --shard auto
-expect_one_error 'does not say how many'
-expect_exit 2 env -u SLURM_ARRAY_TASK_ID -u JOB_COMPLETION_INDEX -u OMPI_COMM_WORLD_RANK \
-  "$BIN" convert "$input" -o no "${flags[@]}" --shard auto
-for bad in 2/2 1 x/2 -1/2 0/0 1/ /2 auto/ 0/2x 0/99999999999999999999; do
+for bad in 2/2 1 x/2 -1/2 0/0 1/ /2 auto 0/2x 0/99999999999999999999; do
   expect_exit 2 "$BIN" convert "$input" -o no "${flags[@]}" "--shard=$bad"
   expect_one_error '--shard'
 done

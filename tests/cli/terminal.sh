@@ -32,7 +32,7 @@ done
 expect_exit 0 "$BIN" convert "$model" -o out --arch sm90
 expect_exit 0 "$BIN" convert "$model" -o ranks --arch sm90 --tp-size 2 --backend MARLIN
 for command in 'list backends' 'list layouts' 'list machines' 'list revisions' 'list styles' 'list variables' \
-  'list libraries' 'list knobs' 'list layouts triton' 'fits out --revision 0.30' '--version -v' 'convert -h' 'inspect out' \
+  'list libraries' 'list knobs' 'list layouts triton' 'fits out --revision 0.30' '--version -v' 'convert --help-all' 'inspect out' \
   'inspect ranks' "explain --arch sm90" "explain --arch sm100 --moe-backend triton"; do
   # shellcheck disable=SC2086
   "$BIN" $command >stdout 2>/dev/null || true
@@ -158,5 +158,5 @@ meant 'did you mean zstd?' convert model -o no --arch sm90 --compress zst
 meant 'did you mean gpt_oss?' explain --arch sm90 --family gptoss
 meant 'did you mean quark?' convert model -o no --arch sm90 --style quarc
 meant 'did you mean cuda?' explain --platform cud
-meant 'the nearest is vllm-.*' list backends --revision vllm-2026-05-19
+meant 'did you mean vllm-.*' list backends --revision vllm-2026-05-19
 meant 'mxfp4-repack convert --help shows examples and flags' convert model
