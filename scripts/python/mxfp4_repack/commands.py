@@ -4,7 +4,7 @@ return its JSON as an Answer.
     made = mxfp4_repack.convert("gpt-oss-20b/", "packed/", arch="sm90", tp_size=2, progress=print)
     print(made.backend, made.stored_bytes)
 
-A keyword is the flag of the same name (man 1 mxfp4-repack, or `mxfp4-repack COMMAND --help`): True gives
+A keyword is the flag of the same name (man 1 mxfp4-repack, or `mxfp4-repack COMMAND --help-all`): True gives
 the flag alone, a list or a mapping gives it once for each item (layers and libs: once, with commas), None and
 False leave it out. If the program refuses, the call raises CommandError; an argument that no program could be
 given is an ArgumentError, and a program that cannot be run a DependencyError.
