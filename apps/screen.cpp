@@ -69,24 +69,25 @@ std::string value_text(std::string_view member, const Json& value) {
   return value.is_array() ? list_text(member, value) : object_text(value);
 }
 
-std::string fields_text(const Console& console, const Json& object) {
+std::string fields_text(const Console& console, const Json& object, size_t indent) {
   size_t column = 0;
   for (const auto& [name, value] : object.items()) {
     if (!value_text(name, value).empty()) column = std::max(column, words_of(name).size() + 2);
   }
+  const std::string margin(indent, ' ');
   std::string out;
   for (const auto& [name, value] : object.items()) {
     const std::string text = value_text(name, value);
     if (text.empty() || has_objects(value)) continue;
     if (text.find('\n') == std::string::npos) {
       const std::string blanks(column - words_of(name).size(), ' ');
-      append_wrapped(out, console.bold(words_of(name)) + blanks, column, text);
+      append_wrapped(out, margin + console.bold(words_of(name)) + blanks, indent + column, text);
       continue;
     }
-    out += console.bold(words_of(name)) + "\n";
+    out += margin + console.bold(words_of(name)) + "\n";
     for (size_t at = 0; at < text.size();) {
       const size_t end = std::min(text.find('\n', at), text.size());
-      append_wrapped(out, "  ", 4, std::string_view(text).substr(at, end - at));
+      append_wrapped(out, margin + "  ", indent + 4, std::string_view(text).substr(at, end - at));
       at = end + 1;
     }
   }

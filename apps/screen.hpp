@@ -16,8 +16,9 @@ namespace mxfp4 {
 [[nodiscard]] std::string value_text(std::string_view member, const Json& value);
 
 // A line for each member that is not empty, its value behind its name, or below it if it has lines of its
-// own. Lists of objects are tables, and left out.
-[[nodiscard]] std::string fields_text(const Console& console, const Json& object);
+// own; all behind `indent` blanks. Lists of objects are tables, and left out.
+[[nodiscard]] std::string fields_text(const Console& console, const Json& object,
+                                      size_t indent = 0);
 
 // A line for each object of `rows`, with these of its members. Lines that differ only in their first number
 // are one.

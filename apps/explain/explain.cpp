@@ -9,23 +9,28 @@
 #include <string>
 
 #include "apps/commands.hpp"
-#include "apps/explain/explain_against.hpp"
-#include "apps/explain/explain_next.hpp"
-#include "apps/explain/explain_report.hpp"
-#include "apps/explain/explain_side.hpp"
 #include "apps/given_facts.hpp"
 #include "apps/known_names.hpp"
 #include "apps/request.hpp"
 #include "apps/serve_line.hpp"
+#include "apps/text_layout.hpp"
+#include "formats/checkpoint/blob_source.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/decision/config_only.hpp"
 #include "formats/decision/given_path.hpp"
 #include "formats/decision/request_json.hpp"
 #include "lib/core/error.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
+
+// The part of the question that does not depend on the rules.
+struct ExplainCall {
+  const ExplainOptions& options;
+  std::shared_ptr<Source> source{};  // opened when it is first needed; null without a checkpoint
+};
 
 // Weights, or where there are none only the config.
 std::shared_ptr<Source> open_input(const CheckpointOptions& input) {
@@ -38,6 +43,44 @@ std::shared_ptr<Source> open_input(const CheckpointOptions& input) {
   const auto config = config_without_weights(path);
   if (!config) return open_source(path);
   return open_config(input.config_text.value_or(read_text_file(*config, kMaxConfigBytes)), *config);
+}
+
+// Whether there are weights at the path.
+bool names_weights(const std::filesystem::path& path) {
+  return !path.empty() && !config_without_weights(path);
+}
+
+// The command that converts as it was asked for.
+std::vector<std::string> convert_command(const ExplainOptions& options) {
+  const std::filesystem::path& path = options.input.path;
+  std::vector<std::string> parts{
+      fmt::format("mxfp4-repack convert {} -o OUT",
+                  names_weights(path) ? shell_word(path.string()) : "CHECKPOINT")};
+  for (std::string& words : as_typed(options.given)) parts.push_back(std::move(words));
+  return parts;
+}
+
+// `source`: the checkpoint, null without weights.
+std::optional<StartSource> start_source(const Conversion& conversion, const Source* source) {
+  if (conversion.refusal || conversion.layout == nullptr) return std::nullopt;
+  if (conversion.rules->engine != Engine::kVllm)
+    return std::nullopt;  // its plug-in takes some paths only
+  if (source != nullptr && source->kind() == kBlobKind)
+    return std::nullopt;  // there is one already
+  // formats/loader makes layers from safetensors files only.
+  if (source != nullptr && source->kind() != "safetensors") {
+    return StartSource{
+        true, fmt::format("a start makes weights of safetensors only, not of {}", source->kind())};
+  }
+  if (source != nullptr && source->is_far() && !source->files().empty() &&
+      !source->files().front().path.string().starts_with("hf://")) {
+    return StartSource{true, "the engine starts from a directory or a hub's model"};
+  }
+  // Layouts that quantise again look at all scales of a matrix first, and round each code.
+  if (refuses_scales(*conversion.layout)) {
+    return StartSource{true, "this layout quantises again, which is slower than reading"};
+  }
+  return StartSource{};
 }
 
 Explanation explain(const ConversionRequest& request, ExplainCall& call) {
@@ -58,19 +101,32 @@ Explanation explain(const ConversionRequest& request, ExplainCall& call) {
   }
   if (call.options.against.empty()) {
     e.candidates = examine_trace(rules, e.deployment, e.decision);
-    e.next = next_command(call.options, input != nullptr, e);
+    if (!e.refusal) e.next = convert_command(call.options);
     e.start = start_source(e, e.imagined ? nullptr : call.source.get());
     // A forced backend is not what the engine chooses, whatever it is told.
     if (e.start && !request.backend) {
       const std::string asked =
           request_text(request, checkpoint_from(call.options.input, request.family).style);
-      e.start->serve = serve_line({.engine = rules.engine, .asked = asked, .model = e.next.input});
+      const std::filesystem::path& path = call.options.input.path;
+      e.start->serve =
+          serve_line({.engine = rules.engine,
+                      .asked = asked,
+                      .model = names_weights(path) ? served_name(path) : "CHECKPOINT"});
     }
   }
   if (!e.decision.backend) return e;
   e.settings = kernel_settings(rules, e.deployment, *e.decision.backend, e.caller, std::nullopt);
   e.multiples = rounding_multiples(rules, e.caller, e.target);
   return e;
+}
+
+// An error is part of the answer: the question may have a name that only another revision knows.
+Side explain_side(const RuleSet& rules, ExplainCall& call) {
+  try {
+    return {rules, explain(request_from(call.options.deployment, rules), call)};
+  } catch (const Error& error) {
+    return {rules, Explanation(), error};
+  }
 }
 
 // The rules that --against names, oldest first for "all"; a bare number is a release of the engine
@@ -108,12 +164,11 @@ int explain_against(const RuleSet& rules, ExplainCall& call, const Console& cons
   if (!answered) throw Error(*here.error);
   report_given_facts(call.options.deployment, rules, console);
   report_assumed_rules(call.options.deployment, rules, console);
+  const Json document = comparison_json(here, others);
   if (console.json()) {
-    console.result_json(comparison_json(here, others));
-  } else if (others.size() == 1) {
-    console.result(comparison_text(here, others.front()));
+    console.result_json(document);
   } else {
-    console.result(comparison_table(console, here, others));
+    console.result(comparison_text(console, document));
   }
   if (here.error) throw Error(*here.error);
   require_conversion(here.explanation);
@@ -121,14 +176,6 @@ int explain_against(const RuleSet& rules, ExplainCall& call, const Console& cons
 }
 
 }  // namespace
-
-Side explain_side(const RuleSet& rules, ExplainCall& call) {
-  try {
-    return {rules, explain(request_from(call.options.deployment, rules), call)};
-  } catch (const Error& error) {
-    return {rules, Explanation(), error};
-  }
-}
 
 int run_explain(const ExplainOptions& options, const Console& console) {
   // Ask: find the rules.
@@ -159,10 +206,11 @@ int run_explain(const ExplainOptions& options, const Console& console) {
   report_given_versions(options.deployment, e, console);
   report_assumed_rules(options.deployment, rules, console);
   for (const std::string& warning : e.warnings) console.warn(warning);
+  const Json document = explanation_json(rules, options, e);
   if (console.json()) {
-    console.result_json(explanation_json(rules, options, e));
+    console.result_json(document);
   } else {
-    console.result(explanation_text(console, rules, options, e));
+    console.result(explanation_text(console, options, e, document));
   }
 
   // End as convert would, with the same exit code and words.

@@ -1,13 +1,69 @@
-// `explain --batch`: answers many questions.
+// What `explain` found, for one release or several. It is one JSON document; the text is made of it.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "lib/oracle/rule_set.hpp"
+#include "apps/json_output.hpp"
+#include "apps/options.hpp"
+#include "apps/request.hpp"
+#include "formats/decision/compare_revisions.hpp"
+#include "formats/decision/opened_checkpoint.hpp"
+#include "lib/oracle/checkpoint.hpp"
+#include "lib/oracle/examine.hpp"
 
 namespace mxfp4 {
 
-// Answers the JSON lines of `path`, "-" for stdin, with one line each, in order. A refusal is an
+// Where the engine's start would take the weights from.
+struct StartSource {
+  bool blob = false;  // else the plug-in makes the weights from the checkpoint, at each start
+  std::string why{};  // of a blob
+  std::vector<std::string> serve{};  // without a blob, the parts of the engine's command
+};
+
+struct Explanation : DecidedConversion {
+  bool assumed_caller = false;          // `caller` is assumed: there is no checkpoint
+  bool imagined = false;                // from a config without weights
+  std::vector<std::string> warnings{};  // about the checkpoint
+  std::vector<std::string> next{};      // the parts of the command to type; none if it is refused
+  std::optional<StartSource> start{};   // empty if nothing can be converted, and of a blob
+  std::vector<Candidate> candidates{};
+  // Only with a backend:
+  std::optional<KernelSettings> settings{};
+  LayerDims multiples{};  // sizes are rounded up to these
+};
+
+[[nodiscard]] Json explanation_json(const RuleSet& rules, const ExplainOptions& options,
+                                    const Explanation& explanation);
+// The answer, why the other candidates are not chosen, and the command to type; with -v also every
+// fact in the question and every condition. `document`: explanation_json's.
+[[nodiscard]] std::string explanation_text(const Console& console, const ExplainOptions& options,
+                                           const Explanation& explanation, const Json& document);
+
+// Parts of the report, one line each.
+[[nodiscard]] std::string sizes_text(const Explanation& explanation);
+[[nodiscard]] std::string layout_text(const LayoutRow* row);
+[[nodiscard]] Json settings_json(const KernelSettings& settings);
+
+// One release's answer to the question of --against. `error` says that the release does not know a name in
+// it.
+struct Side {
+  const RuleSet& rules;
+  Explanation explanation;
+  std::optional<Error> error{};
+
+  [[nodiscard]] RevisionAnswer answer() const { return {rules, explanation, error}; }
+};
+
+// What the other releases decide differently, and whether a blob made for one serves the other.
+[[nodiscard]] Json comparison_json(const Side& here, const std::vector<Side>& others);
+// A line for each release; of one other release every fact that differs.
+[[nodiscard]] std::string comparison_text(const Console& console, const Json& document);
+
+// --batch: answers the JSON lines of `path`, "-" for stdin, with one line each, in order. A refusal is an
 // answer. Throws Error::input naming file and line for a line that is not a deployment.
 int explain_batch(const RuleSet& rules, const std::string& path, bool traces);
 

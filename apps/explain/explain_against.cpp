@@ -1,21 +1,17 @@
-#include "apps/explain/explain_against.hpp"
-
+// `explain --against`: shows what other releases would decide differently for the same deployment and
+// checkpoint, and whether a blob made for one serves the other.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "apps/text_layout.hpp"
+#include "apps/explain/explain.hpp"
+#include "apps/screen.hpp"
 
 namespace mxfp4 {
 namespace {
 
-// How a fact is put into words; `say` gives one side's, or an empty text if it has none.
-struct ScreenRow {
-  RevisionFact fact;
-  std::string_view what;
-  std::string (*say)(const Side&);
-};
+bool decided(const Side& side) { return side.answer().decided(); }
 
 std::string outcome(const Side& side) {
   if (side.error) return fmt::format("refused: {}", side.error->what());
@@ -30,17 +26,6 @@ std::string outcome(const Side& side) {
   return std::string(backend_name(*decision.backend));
 }
 
-bool decided(const Side& side) { return side.answer().decided(); }
-
-std::string served_by(const Side& side) {
-  const CallerRow* caller = side.explanation.caller;
-  return caller == nullptr ? "" : std::string(caller->method);
-}
-
-std::string packages(const Side& side) {
-  return fmt::format("{}", fmt::join(side.explanation.deployment.libs, " "));
-}
-
 std::string slices(const Side& side) {
   const std::optional<bool> by_checkpoint = slices_by_checkpoint(side.answer());
   if (!by_checkpoint) return "";
@@ -48,59 +33,50 @@ std::string slices(const Side& side) {
                         : "ranks begin at multiples of the padded size";
 }
 
-std::string notes(const Side& side) {
-  if (!decided(side)) return "";
-  std::vector<std::string> all = side.explanation.decision.notes;
-  all.insert(all.end(), side.explanation.defects.begin(), side.explanation.defects.end());
-  return fmt::format("{}", fmt::join(all, "; "));
-}
-
-constexpr ScreenRow kFacts[] = {
-    {RevisionFact::kCaller, "served by", served_by},
-    {RevisionFact::kConverter, "converter",
-     [](const Side& s) { return std::string(family_name(s.explanation.family)); }},
-    {RevisionFact::kPackages, "packages", packages},
-    {RevisionFact::kRouting, "routing",
-     [](const Side& s) { return s.explanation.deployment.routing_method; }},
-    {RevisionFact::kBackend, "backend", outcome},
-    {RevisionFact::kClass, "class",
-     [](const Side& s) { return decided(s) ? s.explanation.decision.experts_class : ""; }},
-    {RevisionFact::kSizes, "sizes",
-     [](const Side& s) { return decided(s) ? sizes_text(s.explanation) : ""; }},
-    {RevisionFact::kSlices, "slices", slices},
-    {RevisionFact::kSettings, "quant config",
-     [](const Side& s) {
-       return decided(s) && s.explanation.settings ? settings_text(*s.explanation.settings) : "";
-     }},
-    {RevisionFact::kLayout, "layout",
-     [](const Side& s) { return decided(s) ? layout_text(s.explanation.row) : ""; }},
-    {RevisionFact::kNotes, "beware", notes},
-};
-
-// One fact that differs.
-struct RevisionChange {
-  std::string_view what;
-  std::string here;
-  std::string there;
-};
-
-std::vector<RevisionChange> changes_of(const Side& here, const Side& there,
-                                       const RevisionDifference& difference) {
-  std::vector<RevisionChange> changes;
-  for (const RevisionFact fact : difference.facts) {
-    const ScreenRow& words = *std::ranges::find(kFacts, fact, &ScreenRow::fact);
-    changes.push_back({words.what, words.say(here), words.say(there)});
+// The fact in words; empty if the release has none.
+std::string fact_text(RevisionFact fact, const Side& side) {
+  const Explanation& e = side.explanation;
+  switch (fact) {
+    case RevisionFact::kCaller:
+      return e.caller == nullptr ? "" : std::string(e.caller->method);
+    case RevisionFact::kConverter:
+      return std::string(family_name(e.family));
+    case RevisionFact::kPackages:
+      return fmt::format("{}", fmt::join(e.deployment.libs, " "));
+    case RevisionFact::kRouting:
+      return e.deployment.routing_method;
+    case RevisionFact::kBackend:
+      return outcome(side);
+    case RevisionFact::kSlices:
+      return slices(side);
+    default:
+      break;
   }
-  return changes;
+  if (!decided(side)) return "";
+  switch (fact) {
+    case RevisionFact::kClass:
+      return e.decision.experts_class;
+    case RevisionFact::kSizes:
+      return sizes_text(e);
+    case RevisionFact::kSettings:
+      return e.settings ? value_text("quant_config", settings_json(*e.settings)) : "";
+    case RevisionFact::kLayout:
+      return layout_text(e.row);
+    default:
+      return fmt::format("{}{}{}", fmt::join(e.decision.notes, "; "),
+                         e.decision.notes.empty() || e.defects.empty() ? "" : "; ",
+                         fmt::join(e.defects, "; "));
+  }
 }
 
-std::string said(const std::string& text) { return text.empty() ? "nothing" : text; }
-
-// "vllm-0.33.0 (4ba787ec9)"
-std::string name_of(const RuleSet& rules) {
-  if (rules.commit.empty()) return std::string(rules.name);
-  return fmt::format("{} ({})", rules.name, rules.commit);
-}
+constexpr std::pair<RevisionFact, std::string_view> kFactNames[] = {
+    {RevisionFact::kCaller, "served by"},      {RevisionFact::kConverter, "converter"},
+    {RevisionFact::kPackages, "packages"},     {RevisionFact::kRouting, "routing"},
+    {RevisionFact::kBackend, "backend"},       {RevisionFact::kClass, "class"},
+    {RevisionFact::kSizes, "sizes"},           {RevisionFact::kSlices, "slices"},
+    {RevisionFact::kSettings, "quant config"}, {RevisionFact::kLayout, "layout"},
+    {RevisionFact::kNotes, "beware"},
+};
 
 // Says what the comparison means for a blob.
 std::string verdict(const Side& here, const Side& there, const RevisionDifference& difference) {
@@ -118,93 +94,79 @@ std::string verdict(const Side& here, const Side& there, const RevisionDifferenc
   return "Nothing changes: a blob made for one serves the other.";
 }
 
-}  // namespace
-
-std::string comparison_text(const Side& here, const Side& there) {
-  const RevisionDifference difference = compare_revisions(here.answer(), there.answer());
-  std::string out =
-      fmt::format("Rules {} against {}.\n", name_of(here.rules), name_of(there.rules));
-  for (const RevisionChange& change : changes_of(here, there, difference)) {
-    out += fmt::format("\n{}\n", change.what);
-    for (const auto& [side, text] : {std::pair{&here, &change.here}, {&there, &change.there}}) {
-      append_wrapped(out, fmt::format("  {}  ", side->rules.name), 19, said(*text));
-    }
-  }
-  out += "\n";
-  append_wrapped(out, "", 0, verdict(here, there, difference));
-  return out;
-}
-
-namespace {
-
-// Null where the release chooses no backend, or makes no blob.
-std::string_view backend_of(const Side& side) {
-  const bool chosen = !side.error && side.explanation.decision.backend;
-  return chosen ? backend_name(*side.explanation.decision.backend) : std::string_view();
-}
-
-const LayerDims* padded_of(const Side& side) {
-  const bool cut = decided(side) && !side.explanation.ranks.empty();
-  return cut ? &side.explanation.ranks.front().padded : nullptr;
-}
-
-std::string_view bytes_word(const Side& here, const Side& there) {
-  if (!decided(there)) return "refused";
-  if (!decided(here)) return "";
-  return share_blobs(here.answer(), there.answer()) ? "same" : "other";
-}
-
-std::vector<std::string> cells(const Side& here, const Side& side, std::string_view bytes) {
-  const LayerDims* padded = padded_of(side);
-  return {std::string(side.rules.name), std::string(backend_of(side)),
-          decided(side) ? layout_text(side.explanation.row) : "",
-          padded == nullptr
-              ? ""
-              : fmt::format("{} x {}", padded->hidden_size, padded->intermediate_size),
-          std::string(&here == &side && decided(side) ? "as asked" : bytes)};
-}
-
 Json side_json(const Side& side) {
-  const LayerDims* padded = padded_of(side);
+  const Explanation& e = side.explanation;
+  const bool chosen = !side.error && e.decision.backend;
   Json out = {{"revision", side.rules.name}};
-  out["backend"] = text_or_null(backend_of(side));
-  out["layout"] = decided(side) ? Json(layout_text(side.explanation.row)) : Json();
-  out["padded_hidden_size"] = padded == nullptr ? Json() : Json(padded->hidden_size);
-  out["padded_intermediate_size"] = padded == nullptr ? Json() : Json(padded->intermediate_size);
+  out["backend"] = chosen ? Json(backend_name(*e.decision.backend)) : Json();
+  out["layout"] = decided(side) ? Json(layout_text(e.row)) : Json();
+  const bool cut = decided(side) && !e.ranks.empty();
+  out["padded_hidden_size"] = cut ? Json(e.ranks.front().padded.hidden_size) : Json();
+  out["padded_intermediate_size"] = cut ? Json(e.ranks.front().padded.intermediate_size) : Json();
   return out;
 }
 
-}  // namespace
-
-std::string comparison_table(const Console& console, const Side& here,
-                             const std::vector<Side>& others) {
-  std::vector<std::vector<std::string>> lines = {
-      {"release", "backend", "layout", "padded H x I", "bytes"}};
-  lines.push_back(cells(here, here, bytes_word(here, here)));
-  for (auto other = others.rbegin(); other != others.rend(); ++other) {
-    lines.push_back(cells(here, *other, bytes_word(here, *other)));
-  }
-  return console.table(lines);
+// A release's line in the table.
+Json line_of(const Json& side, std::string_view bytes) {
+  Json line = {
+      {"release", side["revision"]}, {"backend", side["backend"]}, {"layout", side["layout"]}};
+  line["padded H x I"] = side["padded_hidden_size"].is_null()
+                             ? ""
+                             : fmt::format("{} x {}", side["padded_hidden_size"].dump(),
+                                           side["padded_intermediate_size"].dump());
+  line["bytes"] = bytes;
+  return line;
 }
+
+}  // namespace
 
 Json comparison_json(const Side& here, const std::vector<Side>& others) {
   Json out = json_document("explain");
   out.update(side_json(here));
-  auto& against = out["against"] = Json::array();
+  Json& against = out["against"] = Json::array();
   for (const Side& there : others) {
     const RevisionDifference difference = compare_revisions(here.answer(), there.answer());
-    auto& item = against.emplace_back(side_json(there));
+    Json& item = against.emplace_back(side_json(there));
     item["repack"] = difference.repack;
-    auto& changes = item["changes"] = Json::array();
-    for (const RevisionChange& change : changes_of(here, there, difference)) {
-      changes.push_back({{"what", change.what}, {"here", change.here}, {"there", change.there}});
+    Json& changes = item["changes"] = Json::array();
+    for (const RevisionFact fact : difference.facts) {
+      const auto* name =
+          std::ranges::find(kFactNames, fact, [](const auto& row) { return row.first; });
+      changes.push_back({{"what", name->second},
+                         {"here", fact_text(fact, here)},
+                         {"there", fact_text(fact, there)}});
     }
     item["verdict"] = verdict(here, there, difference);
     item["error"] = decided(there) ? Json() : Json(outcome(there));
+    item["same_bytes"] = share_blobs(here.answer(), there.answer());
   }
   if (here.error) out["error"] = error_json(*here.error);
   if (!here.error && here.explanation.refusal) out["error"] = error_json(*here.explanation.refusal);
   return out;
+}
+
+std::string comparison_text(const Console& console, const Json& document) {
+  const Json& against = document["against"];
+  const bool refused = document.contains("error");
+  Json lines = Json::array({line_of(document, refused ? "refused" : "as asked")});
+  for (auto item = against.rbegin(); item != against.rend(); ++item) {
+    const std::string_view bytes = (*item)["same_bytes"] ? "same" : refused ? "" : "other";
+    lines.push_back(line_of(*item, (*item)["error"].is_null() ? bytes : "refused"));
+  }
+  std::string out =
+      table_text(console, lines, {"release", "backend", "layout", "padded H x I", "bytes"});
+  if (against.size() != 1) return out;
+  const Json& there = against.front();
+  for (const Json& change : there["changes"]) {
+    Json sides;
+    for (const auto& [side, text] : {std::pair{&document, "here"}, {&there, "there"}}) {
+      sides[(*side)["revision"].get<std::string>()] =
+          change[text].empty() ? "nothing" : change[text];
+    }
+    out +=
+        fmt::format("\n{}\n{}", change["what"].get<std::string>(), fields_text(console, sides, 2));
+  }
+  return out + fmt::format("\n{}\n", there["verdict"].get<std::string>());
 }
 
 }  // namespace mxfp4

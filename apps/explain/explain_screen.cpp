@@ -1,206 +1,287 @@
-// The text of `explain`: the answer, the reasons, the other backends, and what to type next.
+// What `explain` found for one release: the document, and the screen that is made of it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
 
-#include "apps/explain/explain_report.hpp"
+#include "apps/explain/explain.hpp"
 #include "apps/given_facts.hpp"
+#include "apps/screen.hpp"
 #include "apps/text_layout.hpp"
 #include "lib/core/deployment_facts.hpp"
 #include "lib/core/parallel_text.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 namespace {
 
-constexpr size_t kLabelColumn = 18;
-constexpr size_t kBackendColumn = 33;  // behind the longest name of a backend
+// What only the weights could show, in one line.
+constexpr std::string_view kOnlyWeights =
+    "from the config only: the weights could show that layers differ from it, have biases, or hold "
+    "scales that a layout cannot keep";
 
-std::string label(std::string_view text, size_t column = kLabelColumn) {
-  return fmt::format("  {:<{}}", text, column - 2);
+template <class Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json();
 }
 
-void append_field(std::string& out, std::string_view name, std::string_view text) {
-  append_wrapped(out, label(name), kLabelColumn, text);
-}
-
-std::string packages_text(const RuleSet& rules, const Deployment& d) {
-  std::string text = d.libs.empty() ? "none" : fmt::format("{}", fmt::join(d.libs, " "));
-  const auto stock = std::ranges::find(rules.stock_packages, d.platform, &StockRow::platform);
-  if (stock != rules.stock_packages.end() &&
-      d.libs == std::set<std::string>(stock->packages.begin(), stock->packages.end())) {
-    text += " (stock)";
-  }
-  return text;
-}
-
-// The parallel sizes, and the switches that conditions depend on.
-std::string parallelism_text(const ParallelConfig& p) {
-  std::string text = parallel_text(p);
-  if (p.enable_expert_parallel && p.dp_size > 1) text += ", all-to-all " + p.all2all_backend;
-  for_each_fact_of<ParallelConfig>(
-      [&]<class Value, class Owner>(const FactRow& row, FactMembers<Value, Owner> members) {
-        if constexpr (std::is_same_v<Value, bool>) {
-          if (!row.words.empty() && p.*members.known) text += fmt::format(", {}", row.words);
-        }
-      });
-  return text;
-}
-
-// Appends the facts that a person should check: assumptions, and how the flags were understood.
-void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& options,
-                  const Explanation& e, bool verbose) {
-  const Deployment& d = e.deployment;
-  if (e.caller != nullptr && e.assumed_caller) {
-    append_field(out, "as if served by", e.caller->text);
-  }
-  const std::string given = machine_as_given(options.deployment);
-  append_field(out, "machine",
-               fmt::format("{} {}{}", platform_name(d.platform), d.arch,
-                           given.empty() ? "" : fmt::format(" ({})", given)));
-  append_field(out, "packages", packages_text(rules, d));
-  const std::string parallel = parallelism_text(d.parallel);
-  if (verbose || parallel != parallel_text({})) append_field(out, "parallel", parallel);
-}
-
-// Appends all facts that the decision depends on.
-void append_all_asked(std::string& out, const RuleSet& rules, const ExplainOptions& options,
-                      const Explanation& e) {
-  const Deployment& d = e.deployment;
-  append_field(out, "rules",
-               rules.commit.empty() ? std::string(rules.name)
-                                    : fmt::format("{} ({} {})", rules.name,
-                                                  engine_title(rules.engine), rules.commit));
-  if (!options.input.path.empty()) append_field(out, "checkpoint", options.input.path.string());
-  if (e.caller != nullptr && !e.assumed_caller) {
-    append_field(out, "served by", fmt::format("{} ({})", e.caller->method, e.caller->text));
-  }
-  append_field(out, "moe_backend", d.moe_backend);
-  append_field(
-      out, "selector",
-      fmt::format("{}, {} converter", e.decision.direct ? "not asked" : selector_name(d.selector),
-                  family_name(e.family)));
-  append_field(out, "activation", fmt::format("{}, routing {}", d.activation, d.routing_method));
-  if (d.model_activation) append_field(out, "checkpoint key", *d.model_activation);
-  if (d.activation_override) append_field(out, "override key", *d.activation_override);
-  if (d.lora) append_field(out, "LoRA", "enabled");
-  for (const auto& [name, value] : d.env)
-    append_field(out, "env", fmt::format("{}={}", name, value));
-}
-
-// "MarlinExperts (MARLIN) with mxfp8 activations"
-std::string candidate_text(const Candidate& candidate) {
-  std::string text = candidate.step.candidate;
-  if (candidate.backend) text += fmt::format(" ({})", backend_name(*candidate.backend));
-  if (candidate.step.key) text += fmt::format(" with {} activations", *candidate.step.key);
-  return text;
-}
-
-void append_conditions(std::string& out, const Console& console,
-                       const std::vector<ConditionAnswer>& conditions) {
-  constexpr size_t kIndent = 14;
-  std::string met;
-  for (const ConditionAnswer& condition : conditions) {
-    if (condition.met) {
-      met += fmt::format("{}{}", met.empty() ? "" : "; ", condition.text);
-      continue;
+Json deployment_json(const Deployment& d) {
+  Json out = {{"platform", platform_name(d.platform)},
+              {"arch", d.arch},
+              {"libs", d.libs},
+              {"env", d.env},
+              {"selector", selector_name(d.selector)},
+              {"activation_override", or_null(d.activation_override)},
+              {"model_activation", or_null(d.model_activation)},
+              {"is_act_and_mul", d.is_act_and_mul}};
+  for_each_fact([&](const FactRow& row, auto members) {
+    const std::string key(row.batch);
+    if constexpr (requires { d.*members.known; }) {
+      out[key] = d.*members.known;
+    } else {
+      out["parallel"][key] = d.parallel.*members.known;
     }
-    append_wrapped(out, "       " + console.bad("unmet") + "  ", kIndent, condition.text);
-  }
-  if (!met.empty()) append_wrapped(out, "       " + console.good("met") + "    ", kIndent, met);
+  });
+  return out;
 }
 
-void append_all_tried(std::string& out, const Console& console, const Explanation& e) {
-  out += "\n" + console.bold("tried") + "\n";
-  if (e.candidates.empty()) out += "  nothing: the request itself is refused\n";
-  for (const Candidate& candidate : e.candidates) {
-    const std::string said =
-        candidate.step.supported ? console.good("yes") + "  " : console.bad("no") + "   ";
-    append_wrapped(out, "  " + said, 7, candidate_text(candidate));
-    if (!candidate.step.supported) {
-      append_wrapped(out, "       why    ", 14, candidate.step.reason);
-    }
-    append_conditions(out, console, candidate.conditions);
-  }
+Json dims_json(const LayerDims& dims) {
+  return {{"num_experts", dims.num_experts},
+          {"hidden_size", dims.hidden_size},
+          {"intermediate_size", dims.intermediate_size}};
 }
 
-// Appends each backend that was tried and not chosen, once for each reason.
-void append_tried(std::string& out, const Console& console, const Explanation& e) {
-  std::set<std::pair<std::string, std::string>> said;
-  for (const Candidate& candidate : e.candidates) {
-    if (candidate.step.supported) continue;
-    const std::string name = candidate.backend ? std::string(backend_name(*candidate.backend))
-                                               : candidate.step.candidate;
-    const std::string what = candidate.step.needs.empty()
-                                 ? candidate.step.reason
-                                 : fmt::format("needs {}", candidate.step.needs);
-    if (!said.emplace(name, what).second) continue;
-    if (said.size() == 1) {
-      out += "\n" + console.bold(e.decision.backend ? "tried before it" : "tried") + "\n";
-    }
-    append_wrapped(out, label(name, kBackendColumn), kBackendColumn, what);
-  }
+// The first rank's share of the model before rounding: no other rank has more experts.
+LayerDims share_of(const Explanation& e) {
+  const RankSlice& rank = e.ranks.front();
+  return {static_cast<int64_t>(rank.experts.size()), e.model.hidden_size,
+          e.model.intermediate_size / rank.tp_size};
 }
 
-void append_chosen(std::string& out, const Console& console, const Explanation& e, bool all) {
+void add_choice(Json& out, const Explanation& e) {
   const Decision& decision = e.decision;
-  if (!decision.backend) {
-    return;  // the first line and the error say so
+  out["backend"] = backend_name(*decision.backend);
+  out["experts_class"] = text_or_null(decision.experts_class);
+  out["forced"] = decision.forced;
+  out["family"] = family_name(e.family);
+  out["round_up_to"] = {{"hidden_size", e.multiples.hidden_size},
+                        {"intermediate_size", e.multiples.intermediate_size}};
+  if (!e.ranks.empty()) {
+    out["sizes"] = {{"rank", dims_json(share_of(e))},
+                    {"padded", dims_json(e.ranks.front().padded)}};
   }
-  out += "\n" + console.bold(e.refusal ? "would be chosen" : "chosen") + "\n";
-  append_field(out, "backend", backend_name(*decision.backend));
-  if (!decision.experts_class.empty()) append_field(out, "class", decision.experts_class);
-  append_field(out, "sizes", sizes_text(e));
-  if (all && e.settings) append_field(out, "quant config", settings_text(*e.settings));
+  out["quant_config"] = e.settings ? settings_json(*e.settings) : Json();
+  const bool has_layout = e.row != nullptr && e.row->layout != nullptr;
+  out["layout"] = has_layout ? Json(id_of(*e.row->layout)) : Json();
+}
+
+// Null for a candidate that is supported.
+Json reason_json(const TraceStep& step) { return step.supported ? Json() : Json(step.reason); }
+
+Json candidate_json(const Candidate& candidate) {
+  const TraceStep& step = candidate.step;
+  Json out = {{"class", step.candidate}};
+  out["backend"] = candidate.backend ? Json(backend_name(*candidate.backend)) : Json();
+  out["activation_key"] = or_null(step.key);
+  out["supported"] = step.supported;
+  out["reason"] = reason_json(step);
+  Json& conditions = out["conditions"] = Json::array();
+  for (const ConditionAnswer& condition : candidate.conditions) {
+    conditions.push_back(
+        {{"topic", condition.topic}, {"condition", condition.text}, {"met", condition.met}});
+  }
+  return out;
+}
+
+// The answer in one line.
+std::string answer_text(const RuleSet& rules, const Explanation& e) {
+  const Deployment& d = e.deployment;
+  const std::string_view machine =
+      d.arch.empty() ? platform_name(d.platform) : std::string_view(d.arch);
+  if (!e.decision.backend) {
+    return fmt::format("Refused: no backend serves this deployment on {} ({})", machine,
+                       rules.name);
+  }
+  const std::string_view backend = backend_name(*e.decision.backend);
+  if (e.refusal) {
+    return fmt::format("Refused: nothing can be converted for {} on {} ({})", backend, machine,
+                       rules.name);
+  }
+  return fmt::format("{}{}, layout {}: {}, {}", backend, e.decision.forced ? " (forced)" : "",
+                     id_of(*e.layout), machine, rules.name);
+}
+
+std::string size_text(std::string_view name, int64_t before, int64_t after) {
+  return before == after ? fmt::format("{} {}", name, before)
+                         : fmt::format("{} {} -> {}", name, before, after);
+}
+
+std::string multiple_text(std::string_view name, int64_t multiple) {
+  return multiple == 1 ? fmt::format("{} unchanged", name)
+                       : fmt::format("{} up to a multiple of {}", name, multiple);
+}
+
+// The facts that a person should check: assumptions, and how the flags were understood; with -v all.
+Json asked_facts(const ExplainOptions& options, const Explanation& e, const Json& document,
+                 bool all) {
+  const Deployment& d = e.deployment;
+  Json facts;
+  if (e.caller != nullptr && e.assumed_caller) facts["as if served by"] = e.caller->text;
+  const std::string given = machine_as_given(options.deployment);
+  facts["machine"] = fmt::format("{} {}{}", platform_name(d.platform), d.arch,
+                                 given.empty() ? "" : fmt::format(" ({})", given));
+  facts["packages"] = d.libs.empty() ? "none" : fmt::format("{}", fmt::join(d.libs, " "));
+  const std::string parallel = parallel_text(d.parallel);
+  if (all || parallel != parallel_text({})) facts["parallel"] = parallel;
+  if (e.imagined) facts["beware"] = kOnlyWeights;
+  if (!all) return facts;
+  for (const char* name : {"revision", "checkpoint", "method"}) {
+    if (document.contains(name)) facts[name] = document[name];
+  }
+  facts.update(document["deployment"]);
+  for (const char* name : {"platform", "arch", "libs"}) facts.erase(name);
+  return facts;
+}
+
+Json chosen_facts(const Explanation& e, const Json& document, bool all) {
+  Json facts = {{"backend", document["backend"]}, {"class", document["experts_class"]}};
+  facts["sizes"] = sizes_text(e);
+  if (all) facts["quant config"] = document["quant_config"];
   // The error says why there is none.
   const bool none = e.refusal && (e.row == nullptr || e.row->layout == nullptr);
-  append_field(out, "layout", none ? "none" : layout_text(e.row));
-  for (const std::string& note : decision.notes) append_field(out, "beware", note);
-  for (const std::string& defect : e.defects) {
-    if (!e.refusal || e.refusal->message() != defect) append_field(out, "beware", defect);
+  facts["layout"] = none ? "none" : layout_text(e.row);
+  for (const Json& note : document["notes"]) {
+    if (!e.refusal || note != Json(e.refusal->message())) facts["beware"].push_back(note);
   }
+  return facts;
 }
 
-void append_next(std::string& out, const Console& console, const Explanation& e, bool verbose) {
-  if (!verbose) out += "\nMore: -v shows every condition.\n";
-  out += "\n" + console.bold("next") + "\n";
-  append_command(out, "  ", 4, e.next.parts);
-  // Comments, for those who paste what follows "next" into a shell.
-  if (!e.next.changed.empty()) {
-    out += fmt::format("  # not as asked: {}\n", fmt::join(e.next.changed, "; "));
+// Each backend that was tried and not chosen, once for each reason.
+std::string tried_text(const Console& console, const Explanation& e) {
+  const std::string name = e.decision.backend ? "tried before it" : "tried";
+  std::set<std::pair<std::string, std::string>> said;
+  Json rows = Json::array();
+  for (const Candidate& candidate : e.candidates) {
+    const TraceStep& step = candidate.step;
+    const std::string what(candidate.backend ? backend_name(*candidate.backend) : step.candidate);
+    const std::string needs(step.needs.empty() ? std::string_view(step.reason) : step.needs);
+    if (step.supported || !said.emplace(what, needs).second) continue;
+    rows.push_back({{name, what}, {"needs", needs}});
   }
+  return rows.empty() ? "" : "\n" + table_text(console, rows, {name, "needs"});
+}
+
+// Every candidate with each condition.
+std::string conditions_text(const Console& console, const Json& document) {
+  std::string out = "\n" + console.bold("tried") + "\n";
+  for (const Json& candidate : document["candidates"]) {
+    const bool supported = candidate["supported"];
+    out += fmt::format("  {}{}", supported ? console.good("yes") + "  " : console.bad("no") + "   ",
+                       candidate["class"].get<std::string>());
+    for (const auto& [name, words] :
+         {std::pair("backend", " ({})"), {"activation_key", " with {} activations"}}) {
+      if (!candidate[name].is_null()) {
+        out += fmt::format(fmt::runtime(words), candidate[name].get<std::string>());
+      }
+    }
+    Json facts = {{"why", candidate["reason"]}, {"unmet", Json::array()}, {"met", Json::array()}};
+    for (const Json& condition : candidate["conditions"]) {
+      facts[condition["met"] ? "met" : "unmet"].push_back(condition["condition"]);
+    }
+    out += "\n" + fields_text(console, facts, 7);
+  }
+  return out;
+}
+
+void append_next(std::string& out, const Console& console, const Explanation& e) {
+  if (e.next.empty()) return;
+  out += "\n" + console.bold("next") + "\n";
+  append_command(out, "  ", 4, e.next);
   if (!e.start) return;
+  // Comments, for those who paste what follows "next" into a shell.
   if (e.start->blob) {
     out += fmt::format("  # take the blob: {}\n", e.start->why);
-    return;
+  } else if (!e.start->serve.empty()) {
+    out += "  # or no blob: at each start this makes the same bytes of the checkpoint\n";
+    out += fmt::format("  #   {}\n", fmt::join(e.start->serve, " "));
   }
-  if (e.start->serve.empty()) return;
-  out += "  # or no blob: at each start this makes the same bytes of the checkpoint\n";
-  out += fmt::format("  #   {}\n", fmt::join(e.start->serve, " "));
 }
 
 }  // namespace
 
-std::string explanation_text(const Console& console, const RuleSet& rules,
-                             const ExplainOptions& options, const Explanation& e) {
-  const bool verbose = console.verbose() > 0;
-  std::string out;
-  const bool refused = e.refusal || !e.decision.backend;
-  std::string answer;
-  append_wrapped(answer, "", 0, answer_text(rules, e));
-  answer.pop_back();
-  out += (refused ? console.bad(answer) : console.good(answer)) + "\n\n";
-  out += console.bold("asked") + "\n";
-  append_asked(out, rules, options, e, verbose);
-  if (e.imagined) append_wrapped(out, "  ", 4, std::string(kOnlyWeights));
-  if (verbose) {
-    append_all_asked(out, rules, options, e);
-    append_all_tried(out, console, e);
+std::string sizes_text(const Explanation& e) {
+  if (e.ranks.empty()) {
+    return fmt::format("{}, {}", multiple_text("H", e.multiples.hidden_size),
+                       multiple_text("I", e.multiples.intermediate_size));
   }
-  append_chosen(out, console, e, verbose);
-  if (!verbose) append_tried(out, console, e);
-  append_next(out, console, e, verbose);
+  const LayerDims rank = share_of(e);
+  const LayerDims& padded = e.ranks.front().padded;
+  return fmt::format("E {}, {}, {} (on each rank)", rank.num_experts,
+                     size_text("H", rank.hidden_size, padded.hidden_size),
+                     size_text("I", rank.intermediate_size, padded.intermediate_size));
+}
+
+std::string layout_text(const LayoutRow* row) {
+  if (row == nullptr) return "none known";
+  if (row->layout == nullptr) return fmt::format("none: {}", row->refusal);
+  return std::string(id_of(*row->layout));
+}
+
+Json settings_json(const KernelSettings& s) {
+  return {{"constructor", s.constructor},
+          {"activation_dtype", text_or_null(s.activation_dtype)},
+          {"activation_shape", or_null(s.activation_shape)},
+          {"block_shape", or_null(s.block_shape)},
+          {"is_scale_swizzled", s.scale_swizzled},
+          {"mx_alignment", s.mx_alignment},
+          {"gemm1_alpha", or_null(s.alpha)},
+          {"gemm1_beta", or_null(s.beta)},
+          {"gemm1_clamp_limit", or_null(s.clamp_limit)}};
+}
+
+Json explanation_json(const RuleSet& rules, const ExplainOptions& options, const Explanation& e) {
+  Json out = json_document("explain");
+  out["answer"] = answer_text(rules, e);
+  out["revision"] = rules.name;
+  if (e.imagined) out["config_only"] = std::string(kOnlyWeights);
+  out["checkpoint"] = text_or_null(options.input.path.string());
+  if (e.caller != nullptr) out[e.assumed_caller ? "assumed_method" : "method"] = e.caller->method;
+  out["deployment"] = deployment_json(e.deployment);
+  if (e.decision.backend) add_choice(out, e);
+  if (e.refusal) out["error"] = error_json(*e.refusal);
+  Json& trace = out["trace"] = Json::array();
+  for (const TraceStep& step : e.decision.trace) {
+    trace.push_back({step.candidate, or_null(step.key), step.supported, reason_json(step)});
+  }
+  std::vector<std::string> notes = e.decision.notes;
+  notes.insert(notes.end(), e.defects.begin(), e.defects.end());
+  out["notes"] = notes;
+  Json& candidates = out["candidates"] = Json::array();
+  for (const Candidate& candidate : e.candidates) candidates.push_back(candidate_json(candidate));
+  out["next"] = text_or_null(fmt::format("{}", fmt::join(e.next, " ")));
+  out["start"] = nullptr;
+  if (e.start) {
+    out["start"] = {{"from", e.start->blob ? "blob" : "checkpoint"},
+                    {"reason", text_or_null(e.start->why)}};
+  }
+  return out;
+}
+
+std::string explanation_text(const Console& console, const ExplainOptions& options,
+                             const Explanation& e, const Json& document) {
+  const bool all = console.verbose() > 0;
+  std::string out;
+  append_wrapped(out, "", 0, document["answer"].get<std::string>());
+  out = (e.refusal ? console.bad(out) : console.good(out)) + "\n" + console.bold("asked") + "\n";
+  out += fields_text(console, asked_facts(options, e, document, all), 2);
+  if (all) out += conditions_text(console, document);
+  if (e.decision.backend) {
+    out += "\n" + console.bold(e.refusal ? "would be chosen" : "chosen") + "\n" +
+           fields_text(console, chosen_facts(e, document, all), 2);
+  }
+  if (!all) out += tried_text(console, e) + "\nMore: -v shows every condition.\n";
+  append_next(out, console, e);
   return out;
 }
 
