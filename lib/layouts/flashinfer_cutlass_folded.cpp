@@ -25,10 +25,7 @@ std::vector<Output> cutlass_folded_outputs(const LayoutInput& input) {
 
 Program folded_weight_definition(int64_t rows, int64_t columns) {
   Program program(rows * columns);
-  // r = (m, bit 3, bits 2..0) and c = (p, bit 4, bit 3, bit 2, bits 1..0) become row (m, c3, r210)
-  // and byte (p, c4, c10, c2, r3).
-  program.then(
-      Permute{Unit::kByte, {rows / 16, 2, 8, columns / 32, 2, 2, 2, 4}, {0, 5, 2, 3, 4, 7, 6, 1}});
+  program.then(hopper_rows_bytes(rows, columns));
   program.then(Recode{&kHopperMix, rows * columns / 4});
   return program;
 }

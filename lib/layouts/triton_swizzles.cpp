@@ -103,10 +103,7 @@ TritonSwizzle strided_38(int64_t major_dim, TritonAppend append, TritonView view
 
 Program hopper_value_definition(int64_t rows, int64_t columns) {
   Program program(rows * columns);
-  // n = (m, bit 3, bits 2..1, bit 0) and c = (g, bits 4..3, bit 2, bits 1..0) become R = (m, n21)
-  // and byte (g, n0, c10, c43, c2, n3).
-  program.then(
-      Permute{Unit::kByte, {rows / 16, 2, 4, 2, columns / 32, 4, 2, 4}, {0, 2, 4, 3, 7, 5, 6, 1}});
+  program.then(hopper_value_bytes(rows, columns));
   program.then(Recode{&kHopperMix, rows * columns / 4});
   return program;
 }

@@ -1,5 +1,7 @@
 #include "lib/steps/hopper_value_step.hpp"
 
+#include <utility>
+
 #include "lib/kernels/hopper_mix.hpp"
 #include "lib/kernels/hopper_rows.hpp"
 #include "lib/kernels/hopper_value.hpp"
@@ -34,7 +36,7 @@ using HopperKernel = void (*)(int64_t rows, int64_t columns, const std::byte* in
 
 // Sixteen rows are a piece of their own.
 Custom step_of(std::string_view name, HopperKernel pack, HopperKernel unpack, int64_t rows,
-               int64_t columns) {
+               int64_t columns, Permute bytes) {
   const auto running = [columns](HopperKernel kernel) {
     return [=](ConstBytes in, bool streaming, MutableBytes out) {
       const int64_t count = columns == 0 ? 0 : static_cast<int64_t>(in.size()) / columns;
@@ -46,7 +48,8 @@ Custom step_of(std::string_view name, HopperKernel pack, HopperKernel unpack, in
           .out_bytes = rows * columns,
           .piece_bytes = 16 * columns,
           .forward = running(pack),
-          .inverse = running(unpack)};
+          .inverse = running(unpack),
+          .same_as = {std::move(bytes), Recode{&kHopperMix, rows * columns / 4}}};
 }
 
 }  // namespace
@@ -57,16 +60,29 @@ const Recoding kHopperMix = {
     4,
     [](ConstBytes in, MutableBytes out) { map_elements<uint32_t, uint32_t>(in, out, mix_word); },
     [](ConstBytes in, MutableBytes out) { map_elements<uint32_t, uint32_t>(in, out, unmix_word); },
+    true,
 };
+
+Permute hopper_value_bytes(int64_t rows, int64_t columns) {
+  // n = (m, bit 3, bits 2..1, bit 0) and c = (g, bits 4..3, bit 2, bits 1..0) become R = (m, n21)
+  // and byte (g, n0, c10, c43, c2, n3).
+  return {Unit::kByte, {rows / 16, 2, 4, 2, columns / 32, 4, 2, 4}, {0, 2, 4, 3, 7, 5, 6, 1}};
+}
+
+Permute hopper_rows_bytes(int64_t rows, int64_t columns) {
+  // r = (m, bit 3, bits 2..0) and c = (p, bit 4, bit 3, bit 2, bits 1..0) become row (m, c3, r210)
+  // and byte (p, c4, c10, c2, r3).
+  return {Unit::kByte, {rows / 16, 2, 8, columns / 32, 2, 2, 2, 4}, {0, 5, 2, 3, 4, 7, 6, 1}};
+}
 
 Custom hopper_value_step(int64_t rows, int64_t columns) {
   return step_of("hopper value swizzle", kernels::hopper_value_pack, kernels::hopper_value_unpack,
-                 rows, columns);
+                 rows, columns, hopper_value_bytes(rows, columns));
 }
 
 Custom hopper_rows_step(int64_t rows, int64_t columns) {
   return step_of("hopper row interleave", kernels::hopper_rows_pack, kernels::hopper_rows_unpack,
-                 rows, columns);
+                 rows, columns, hopper_rows_bytes(rows, columns));
 }
 
 }  // namespace mxfp4

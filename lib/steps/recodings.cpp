@@ -83,6 +83,7 @@ const Recoding kMagnitudesApart = {
       map_elements<uint32_t, uint32_t>(
           in, out, [](uint32_t v) { return (v & kSigns) | woven(v & ~kSigns); });
     },
+    true,
 };
 
 }  // namespace mxfp4

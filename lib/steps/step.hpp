@@ -49,6 +49,8 @@ struct Recoding {
   int64_t out_bytes;  // of one element
   void (*forward)(ConstBytes in, MutableBytes out);
   void (*inverse)(ConstBytes in, MutableBytes out);
+  // Four bytes to four, and each bit of an output element is one bit of the input element.
+  bool moves_bits = false;
 };
 
 struct Recode {
@@ -56,7 +58,7 @@ struct Recode {
   int64_t count = 0;  // elements
 };
 
-// Anything that does not decompose into the steps above.
+// Code of its own for what the steps above cannot say, or say more slowly.
 struct Custom {
   std::string_view name;
   int64_t in_bytes = 0;
@@ -68,6 +70,8 @@ struct Custom {
   // (lib/kernels/copy.hpp) afterwards.
   std::function<void(ConstBytes in, bool streaming, MutableBytes out)> forward;
   std::function<void(ConstBytes in, bool streaming, MutableBytes out)> inverse;
+  // The steps that give the same bytes; empty: there are none.
+  std::vector<std::variant<Permute, Recode>> same_as{};
 };
 
 using Step = std::variant<Permute, GatherRows, PadMatrix, Recode, Custom>;

@@ -1,0 +1,119 @@
+// The GPU's kernel, compiled for this machine, over every layout: what its plan gives is what the
+// program gives. A plan that lies is refused, or stays inside of its tensors.
+#include "lib/steps/gather_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <string>
+
+#include "lib/revisions/revisions.hpp"
+#include "tests/golden/drawn_inputs.hpp"
+#include "tests/property/target_space.hpp"
+
+namespace mxfp4::test {
+namespace {
+
+constexpr std::byte kGuard{0xC7};
+constexpr int64_t kGuardBytes = 4096;
+
+std::vector<std::byte> by_program(const Program& program, ConstBytes in) {
+  std::vector<std::byte> out(static_cast<size_t>(program.out_bytes()));
+  std::vector<std::byte> scratch(static_cast<size_t>(program.scratch_bytes(Direction::kForward)));
+  program.forward(in, out, scratch);
+  return out;
+}
+
+// What the plan makes, with guards around that must be untouched.
+std::vector<std::byte> by_plan(const GatherPlan& plan, ConstBytes in, int64_t out_bytes) {
+  std::vector<std::byte> room(static_cast<size_t>(out_bytes + 2 * kGuardBytes), kGuard);
+  const auto out = MutableBytes(room).subspan(kGuardBytes, static_cast<size_t>(out_bytes));
+  // Of its exact size, so that a sanitizer sees what is read outside.
+  const std::vector<std::byte> exact(in.begin(), in.end());
+  const GatherPlan words(plan.begin(), plan.end());
+  run_gather_plan(words, exact, out);
+  const auto untouched = [](ConstBytes guard) {
+    return std::ranges::all_of(guard, [](std::byte b) { return b == kGuard; });
+  };
+  EXPECT_TRUE(untouched(ConstBytes(room).first(kGuardBytes)));
+  EXPECT_TRUE(untouched(ConstBytes(room).last(kGuardBytes)));
+  return {out.begin(), out.end()};
+}
+
+// Calls `of(layout, output)` for the outputs of each layout row that has a plan of its own.
+template <class Of>
+void for_outputs(const Of& of) {
+  for (const LayerDims sizes : {LayerDims{2, 64, 64}, LayerDims{1, 96, 160}, LayerDims{2, 288, 96},
+                                LayerDims{1, 512, 256}}) {
+    std::set<std::pair<const Layout*, std::string>> seen;
+    for (const RuleSet* rules : all_revisions()) {
+      for (const LayoutRow& row : rules->layouts) {
+        if (row.layout == nullptr) continue;
+        const auto input = first_input_of(*rules, row, sizes);
+        if (!input) continue;
+        std::string parameters;
+        for (const auto& [name, value] : parameters_of(*row.layout, input->parameters)) {
+          parameters += value + " ";
+        }
+        if (!seen.insert({row.layout, parameters}).second) continue;
+        for (const Output& output : make_outputs(*row.layout, *input)) of(*row.layout, output);
+      }
+    }
+  }
+}
+
+TEST(GatherPlan, GivesWhatTheProgramGives) {
+  std::set<std::string> on_cpus;
+  int plans = 0;
+  for_outputs([&](const Layout& layout, const Output& output) {
+    const Program& program = output.program;
+    if (program.out_bytes() == 0) return;
+    const auto plan = gather_plan(program);
+    if (!plan) {
+      on_cpus.insert(std::string(id_of(layout)) + " " + output.name);
+      return;
+    }
+    ++plans;
+    const auto in = drawn_bytes(7, program.in_bytes());
+    EXPECT_TRUE(by_plan(*plan, in, program.out_bytes()) == by_program(program, in))
+        << id_of(layout) << " " << output.name;
+  });
+  EXPECT_GT(plans, 100);
+  std::string names;
+  for (const std::string& name : on_cpus) names += name + "\n";
+  EXPECT_EQ(names, "");
+}
+
+// Words that are changed: refused, or nothing outside is written or read.
+TEST(GatherPlan, LiesStayInside) {
+  std::mt19937 random(1);
+  int refused = 0;
+  int run = 0;
+  for_outputs([&](const Layout&, const Output& output) {
+    const Program& program = output.program;
+    if (program.out_bytes() == 0 || program.out_bytes() > 40000) return;
+    const auto plan = gather_plan(program);
+    if (!plan) return;
+    const auto in = drawn_bytes(7, program.in_bytes());
+    for (int mutant = 0; mutant < 30; ++mutant) {
+      GatherPlan changed = *plan;
+      uint32_t& word = changed[random() % std::min<size_t>(changed.size(), 64)];
+      const uint32_t values[] = {
+          0, 1, word + 1, word - 1, word * 2, word ^ 1U << random() % 32, 0xFFFFFFFFU};
+      word = values[random() % std::size(values)];
+      if (!is_sound(changed, program.in_bytes(), program.out_bytes())) {
+        ++refused;
+        continue;
+      }
+      ++run;
+      (void)by_plan(changed, in, program.out_bytes());
+    }
+  });
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(run, 10);
+}
+
+}  // namespace
+}  // namespace mxfp4::test
