@@ -220,13 +220,15 @@ mxfp4_repack_status mxfp4_repack_gpu_open(int32_t device, const mxfp4_repack_gpu
     mxfp4::require(device >= 0, "gpu_open: device is negative");
     mxfp4::require(known.ring_bytes >= 0, "gpu_open: ring_bytes is negative");
     mxfp4::require(known.ranks >= 0, "gpu_open: ranks is negative");
+    mxfp4::require(known.makes >= 0 && known.makes <= 2, "gpu_open: makes is not 0, 1 or 2");
     const int64_t ring = known.ring_bytes == 0 ? mxfp4::kUsualRing : known.ring_bytes;
     const int threads = mxfp4::checked_threads(known.threads);
     auto made = std::make_unique<mxfp4_repack_gpu>();
     if (known.in_place != 0) {
       made->in_place = std::make_unique<mxfp4::GpuInPlace>(device, threads);
     } else {
-      made->ring = std::make_unique<mxfp4::GpuLoader>(device, threads, ring, known.ranks);
+      made->ring = std::make_unique<mxfp4::GpuLoader>(device, threads, ring, known.ranks,
+                                                      static_cast<mxfp4::GpuPass>(known.makes));
     }
     *gpu = made.release();
   });
@@ -263,6 +265,11 @@ mxfp4_repack_status mxfp4_repack_gpu_discard(mxfp4_repack_gpu* gpu) {
     mxfp4::require(gpu != nullptr, "gpu_discard: a null pointer");
     if (gpu->ring != nullptr) gpu->ring->discard();
   });
+}
+
+const char* mxfp4_repack_gpu_made_by(const mxfp4_repack_gpu* gpu) {
+  if (gpu == nullptr || gpu->ring == nullptr) return "";
+  return gpu->ring->made_by().c_str();
 }
 
 void mxfp4_repack_gpu_close(mxfp4_repack_gpu* gpu) { delete gpu; }

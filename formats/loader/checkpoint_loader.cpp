@@ -223,24 +223,33 @@ CheckpointLoader::Way CheckpointLoader::way_of(const PlannedFile& file,
 }
 
 // Where loading only puts filling behind stored rows and below them, a step of the program does so
-// as well, and joins with the moves of rows that follow: each row is copied once less.
+// as well, and joins with the moves of rows that follow: each row is copied once less. What is read
+// as it is wanted but for that, CPUs fill and a GPU makes.
 CheckpointLoader::Making CheckpointLoader::making_of(const PlannedFile& file,
                                                      const PlannedTensor& tensor) {
   const Output& output = (*file.outputs)[tensor.output];
   Making making = {way_of(file, tensor), output.program};
   const std::optional<Assembly>& assembly = file.assemblies[static_cast<size_t>(output.slot)];
-  if (making.way != Way::kStream || checks(output.slot) || !assembly->pads_only()) return making;
+  if (making.way == Way::kWhole || checks(output.slot)) return making;
   const ExpertMatrix& stored = assembly->stored;
   const ExpertMatrix& loaded = assembly->loaded;
+  if (making.way == Way::kRead && (!assembly->pads_only() || stored.bytes() == loaded.bytes())) {
+    return making;
+  }
   const std::tuple key(&output, stored.rows, stored.row_bytes);
-  const auto at = padding_.find(key);
-  if (at != padding_.end()) return {making.way, at->second, true};
-  Program program(stored.bytes());
-  program.then(
-      PadMatrix{stored.rows, stored.row_bytes, loaded.rows, loaded.row_bytes, assembly->fill});
-  for (const Step& step : output.program.steps()) program.then(step);
-  padding_.emplace(key, program);
-  return {making.way, program, true};
+  const auto at = shared_.find(key);
+  if (at != shared_.end()) return at->second;
+  if (assembly->pads_only()) {
+    making.from_stored = true;
+    making.program = Program(stored.bytes());
+    making.program.then(
+        PadMatrix{stored.rows, stored.row_bytes, loaded.rows, loaded.row_bytes, assembly->fill});
+    for (const Step& step : output.program.steps()) making.program.then(step);
+  }
+  if (auto plan = gather_plan(making.program)) {
+    making.on_gpu = std::make_shared<const GatherPlan>(std::move(*plan));
+  }
+  return shared_.emplace(key, std::move(making)).first->second;
 }
 
 int64_t CheckpointLoader::tensor_offset(size_t layer, size_t tensor) const {
@@ -311,7 +320,7 @@ void CheckpointLoader::read_piece(size_t layer, const LoadPiece& piece, MutableB
   if (buffers.make == nullptr) buffers.make = std::make_shared<MakeBuffers>();
   if (piece.part != nullptr) {
     make_part(layer, piece, out, *buffers.make);
-  } else if (cuts_anywhere(layer, piece.tensor)) {
+  } else if (piece.raw || cuts_anywhere(layer, piece.tensor)) {
     read_bytes(layer, piece, out, *buffers.make);
   } else {
     make_granules(layer, piece, out, *buffers.make);
@@ -326,26 +335,34 @@ const std::vector<Extent>& CheckpointLoader::stored_of(const PlannedFile& file, 
   return layer.slot(slot).experts[static_cast<size_t>(of_rank[static_cast<size_t>(expert)])];
 }
 
-void CheckpointLoader::read_loaded(const PlannedFile& file, Slot slot, int64_t expert,
-                                   int64_t begin, int64_t end, std::byte* to,
-                                   MakeBuffers& buffers) const {
-  buffers.stored.read(*source_, *file.assemblies[static_cast<size_t>(slot)],
-                      stored_of(file, slot, expert), begin, end, to);
-}
-
-// A tensor that holds the loaded bytes.
-void CheckpointLoader::read_bytes(size_t layer, const LoadPiece& piece, MutableBytes out,
+// Bytes [begin, end) of a granule's stored or loaded matrix.
+void CheckpointLoader::read_input(size_t layer, size_t tensor, int64_t granule, bool from_stored,
+                                  int64_t begin, int64_t end, std::byte* to,
                                   MakeBuffers& buffers) const {
   const PlannedFile& file = made_.plan.files[layer];
-  const PlannedTensor& tensor = file.tensors[piece.tensor];
-  const Slot slot = (*file.outputs)[tensor.output].slot;
+  const Slot slot = (*file.outputs)[file.tensors[tensor].output].slot;
+  if (from_stored) {
+    StoredBytes::read_stored(*source_, stored_of(file, slot, granule), begin,
+                             MutableBytes(to, static_cast<size_t>(end - begin)));
+  } else {
+    buffers.stored.read(*source_, *file.assemblies[static_cast<size_t>(slot)],
+                        stored_of(file, slot, granule), begin, end, to);
+  }
+}
+
+// Granules as they are loaded, or raw.
+void CheckpointLoader::read_bytes(size_t layer, const LoadPiece& piece, MutableBytes out,
+                                  MakeBuffers& buffers) const {
+  const Making& making = makings_[layer][piece.tensor];
+  const int64_t size =
+      piece.raw ? making.program.in_bytes() : planned(layer, piece.tensor).granule_bytes;
   const int64_t end = piece.begin + piece.bytes;
   for (int64_t at = piece.begin; at < end;) {
-    const int64_t expert = at / tensor.granule_bytes;
-    const int64_t first = expert * tensor.granule_bytes;
-    const int64_t until = std::min(end, first + tensor.granule_bytes);
-    read_loaded(file, slot, expert, at - first, until - first, out.data() + (at - piece.begin),
-                buffers);
+    const int64_t granule = at / size;
+    const int64_t first = granule * size;
+    const int64_t until = std::min(end, first + size);
+    read_input(layer, piece.tensor, granule, piece.raw && making.from_stored, at - first,
+               until - first, out.data() + (at - piece.begin), buffers);
     at = until;
   }
 }
@@ -398,12 +415,7 @@ void CheckpointLoader::stream(size_t layer, size_t tensor, int64_t granule,
   const int64_t size = making.program.in_bytes();
   const MutableBytes scratch = buffers.scratch.get(schedule.scratch_bytes());
   InputWindow window(buffers.window, size, [&](int64_t begin, int64_t end, std::byte* to) {
-    if (making.from_stored) {
-      const MutableBytes wanted(to, static_cast<size_t>(end - begin));
-      StoredBytes::read_stored(*source_, stored_of(file, output.slot, granule), begin, wanted);
-    } else {
-      read_loaded(file, output.slot, granule, begin, end, to, buffers);
-    }
+    read_input(layer, tensor, granule, making.from_stored, begin, end, to, buffers);
   });
   const BringInput bring = [&](int64_t begin, int64_t end) { return window.bring(begin, end); };
   const ConstBytes nowhere(static_cast<const std::byte*>(nullptr), static_cast<size_t>(size));

@@ -49,6 +49,9 @@ class CheckpointLoader final : public LoadSource {
                                 int64_t limit) const override;
   [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor, Cut how) const override;
   [[nodiscard]] bool cuts_anywhere(size_t layer, size_t tensor) const override;
+  [[nodiscard]] const GatherPlan* gpu_pass(size_t layer, size_t tensor) const override {
+    return makings_[layer][tensor].on_gpu.get();
+  }
   [[nodiscard]] std::vector<LoadPiece> pieces(size_t layer, size_t tensor, int64_t begin,
                                               int64_t bytes, int64_t limit, Cut how) const override;
   void read_piece(size_t layer, const LoadPiece& piece, MutableBytes out, LoadBuffers& buffers,
@@ -67,8 +70,10 @@ class CheckpointLoader final : public LoadSource {
   struct Making {
     Way way = Way::kWhole;
     Program program;
-    // The program's input: stored rows, which it pads itself, or (false) the loaded matrix.
+    // The program's input: stored rows, which it pads itself, or (false) the loaded matrix. kRead:
+    // with stored rows the GPU's only.
     bool from_stored = false;
+    std::shared_ptr<const GatherPlan> on_gpu{};  // the program; null where only CPUs run it
   };
 
   // What both constructors end with: `manifest_` and `made_` are set.
@@ -83,9 +88,8 @@ class CheckpointLoader final : public LoadSource {
   // Where the checkpoint has the matrix of an expert of this rank.
   [[nodiscard]] const std::vector<Extent>& stored_of(const PlannedFile& file, Slot slot,
                                                      int64_t expert) const;
-  // Parts of the loaded matrix.
-  void read_loaded(const PlannedFile& file, Slot slot, int64_t expert, int64_t begin, int64_t end,
-                   std::byte* to, MakeBuffers& buffers) const;
+  void read_input(size_t layer, size_t tensor, int64_t granule, bool from_stored, int64_t begin,
+                  int64_t end, std::byte* to, MakeBuffers& buffers) const;
   void read_bytes(size_t layer, const LoadPiece& piece, MutableBytes out,
                   MakeBuffers& buffers) const;
   void make_granules(size_t layer, const LoadPiece& piece, MutableBytes out,
@@ -108,16 +112,16 @@ class CheckpointLoader final : public LoadSource {
   std::vector<std::string> headers_;
   ManifestPlan made_;                         // a file of its plan for each layer
   std::vector<std::vector<Making>> makings_;  // by layer and tensor
-  // Programs that pad stored rows: layers of equal sizes share them. By the output, whose program
-  // follows, and the rows and bytes of a row of a stored matrix.
-  std::map<std::tuple<const Output*, int64_t, int64_t>, Program> padding_;
+  // What layers of equal sizes share: by the output, and the rows and bytes of a row of a stored
+  // matrix.
+  std::map<std::tuple<const Output*, int64_t, int64_t>, Making> shared_;
   // Thread-safe, since the source is.
   mutable std::unique_ptr<Repacker> repacker_;
   uint64_t serial_;  // of all that this process opens: by it buffers know whose bytes they hold
 };
 
-// Throws InputFault (kMismatch) unless the experts of `conversion`, a blob's manifest, were made from
-// `checkpoint`, by samples: see formats/conversion/source_sample.hpp.
+// Throws InputFault (kMismatch) unless the experts of `conversion`, a blob's manifest, were made
+// from `checkpoint`, by samples: see formats/conversion/source_sample.hpp.
 void require_same_checkpoint(const std::filesystem::path& checkpoint, std::string_view conversion);
 
 }  // namespace mxfp4

@@ -5,6 +5,7 @@
 //     pieces(tensor) -- from a blob: file, frame ----------------+
 //                    |- from a checkpoint: read, assemble,       +-> the caller's memory, or a slot of
 //                    |  slice, pad, layout ----------------------+   the GPU's ring
+//                    |- raw: read, assemble, slice; the GPU does the rest (gpu_pass()) ---> the same slot
 //                    \- as stored: file -------------------------/
 //
 // What is common to both, reading requests with many threads into the caller's memory, is here.
@@ -22,6 +23,7 @@
 #include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/tensor.hpp"
 #include "lib/exec/buffer.hpp"
+#include "lib/steps/gather_plan.hpp"
 #include "lib/steps/schedule_parts.hpp"
 
 namespace mxfp4 {
@@ -47,6 +49,8 @@ struct LoadPiece {
   int64_t bytes = 0;
   const SchedulePart* part =
       nullptr;  // its ranges lie behind `begin`, and are read one behind the other
+  bool raw =
+      false;  // bytes that a gpu_pass() is still to make the tensor's from; `begin` among those
   const SeekEntry* frame = nullptr;  // of a blob's compressed file
   size_t in_frame = 0;
 };
@@ -108,6 +112,11 @@ class LoadSource {
   [[nodiscard]] virtual int64_t best_piece(size_t layer, size_t tensor, Cut how) const = 0;
   // Whether a smaller piece costs no more than its share.
   [[nodiscard]] virtual bool cuts_anywhere(size_t layer, size_t tensor) const = 0;
+  // How a GPU makes a tensor's granules from raw ones. Null where they are read as they are wanted,
+  // or only CPUs can make them. Lives as long as this.
+  [[nodiscard]] virtual const GatherPlan* gpu_pass(size_t /*layer*/, size_t /*tensor*/) const {
+    return nullptr;
+  }
   // Cuts bytes [begin, begin + bytes) of a tensor into pieces of at most `limit` bytes, none of
   // which lies in two frames or in parts of two granules. What a piece points to lives as long
   // as this.

@@ -186,7 +186,9 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_with(
  *   - A read whose bytes come from a file that was cut short, made longer or replaced since it was opened is
  *     MXFP4_REPACK_INPUT, and names the file.
  *   - mxfp4_repack_cut gives ends of granules (mostly experts): a part of one costs as much as all of it.
- *   - The pinned ring of gpu_open grows to two granules a thread, 256 MiB at most.
+ *   - gpu_read lets the GPU make what the layout allows, from granules as they are stored, in 66 MiB of its
+ *     own memory that it keeps until gpu_close. What CPUs make goes through the pinned ring of gpu_open, which
+ *     grows to two granules a thread, 256 MiB at most.
  * Takes a file descriptor for each file that it reads from. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_checkpoint(const char *checkpoint,
                                                                   const char *conversion,
@@ -295,6 +297,10 @@ typedef struct mxfp4_repack_gpu_options {
   int64_t ring_bytes; /* of pinned memory, at most, for blobs: 4 MiB or more; 0: 64 MiB */
   /* Processes of this host that load at once, with which this one shares caches; 0: it loads alone. */
   int32_t ranks;
+  /* Who makes what a checkpoint's layout has to make: 0: the GPU, from the bytes as they are read, and CPUs
+   * where it has no memory for that (66 MiB) or the layout is not for it; 1: CPUs; 2: as 0, but
+   * MXFP4_REPACK_UNSUPPORTED without the memory. */
+  int32_t makes;
 } mxfp4_repack_gpu_options;
 
 /* `device`: the GPU as the driver counts, which heeds CUDA_VISIBLE_DEVICES. `options` may be null. *gpu
@@ -323,6 +329,9 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_begin(mxfp4_repack_gpu *gp
                                                             const mxfp4_repack_read_options *options);
 /* Ends what gpu_begin began, without a gpu_read: nothing is written any more when this returns. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_discard(mxfp4_repack_gpu *gpu);
+/* Who made what the last gpu_read or gpu_begin had to make, for a log: "the GPU", "CPUs: cuMemAlloc: out of
+ * memory (2)"; empty where nothing was to be made. Valid until the next call with `gpu`. */
+MXFP4_REPACK_API const char *mxfp4_repack_gpu_made_by(const mxfp4_repack_gpu *gpu);
 /* Must come alone, after all gpu_read returned. Null is allowed. */
 MXFP4_REPACK_API void mxfp4_repack_gpu_close(mxfp4_repack_gpu *gpu);
 

@@ -137,46 +137,72 @@ Result cuMemcpyBatchAsync(uint64_t *to, uint64_t *from, size_t *bytes, size_t co
   }
   return OK;
 }
+static int allocations;
+Result cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+  MAY_FAIL(cuMemAlloc_v2);
+  if (contexts <= 0 || __atomic_add_fetch(&allocations, 1, __ATOMIC_SEQ_CST) > 1) return INVALID;
+  *address = (uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return *address != 0 ? OK : INVALID;
+}
+Result cuMemFree_v2(uint64_t address) {
+  __atomic_add_fetch(&allocations, -1, __ATOMIC_SEQ_CST);
+  free((void *)(uintptr_t)address);
+  return OK;
+}
+Result cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
+  MAY_FAIL(cuMemcpyHtoD_v2);
+  if (contexts <= 0) return INVALID;
+  memcpy((void *)(uintptr_t)to, from, bytes);
+  return OK;
+}
+
+/* The kernels, by their own source. */
+static __thread unsigned group_x, group_y, groups_x, thread, threads;
+#define GPU_KERNEL static void
+#define GPU_CONSTANT static const
+#define GROUP_X group_x
+#define GROUP_Y group_y
+#define GROUPS_X groups_x
+#define THREAD thread
+#define THREADS threads
+#include "formats/loader/gpu/gpu_kernels.cu"
+
+static void run_gather(void **a) {
+  mxfp4_gather(*(void **)a[0], *(void **)a[1], *(uint64_t *)a[2], *(void **)a[3], *(uint64_t *)a[4], *(uint32_t *)a[5]);
+}
+static void run_sum_blocks(void **a) { mxfp4_sum_blocks(*(struct SumPieces *)a[0]); }
+static const struct {
+  const char *name;
+  void (*run)(void **arguments);
+} kernels[] = {{"mxfp4_gather", run_gather}, {"mxfp4_sum_blocks", run_sum_blocks}};
+
 Result cuModuleLoadData(void **module, const void *ptx) {
   MAY_FAIL(cuModuleLoadData);
   *module = malloc(1);
-  return strstr(ptx, ".entry xxh3_sum_blocks") != NULL ? OK : INVALID;
+  for (int k = 0; k < 2; ++k) {
+    if (strstr(ptx, kernels[k].name) == NULL) return INVALID;
+  }
+  return strncmp(ptx, "\n.version", 9) == 0 ? OK : INVALID;
 }
 Result cuModuleUnload(void *module) { free(module); return OK; }
 Result cuModuleGetFunction(void **function, void *module, const char *name) {
-  *function = module;
-  return strcmp(name, "xxh3_sum_blocks") == 0 ? OK : NOT_FOUND;
-}
-
-/* XXH3's default secret, of its specification. */
-static const uint64_t secret[24] = {
-    0xBE4BA423396CFEB8, 0x1CAD21F72C81017C, 0xDB979083E96DD4DE, 0x1F67B3B7A4A44072,
-    0x78E5C0CC4EE679CB, 0x2172FFCC7DD05A82, 0x8E2443F7744608B8, 0x4C263A81E69035E0,
-    0xCB00C391BB52283C, 0xA32E531B8B65D088, 0x4EF90DA297486471, 0xD8ACDEA946EF1938,
-    0x3F349CE33F76FAA8, 0x1D4F0BC7C7BBDCF9, 0x3159B4CD4BE0518A, 0x647378D9C97E9FC8,
-    0xC3EBD33483ACC5EA, 0xEB6313FAFFA081C5, 0x49DAF0B751DD0D17, 0x9E68D429265516D3,
-    0xFCA1477D58BE162B, 0xCE31D07AD1B8F88F, 0x280416958F3ACB45, 0x7E404BBBCAFBD7AF};
-
-static void sum_blocks(const char *in, uint64_t blocks, uint64_t *sums) {
-  for (uint64_t b = 0; b < blocks; ++b) {
-    memset(sums + 8 * b, 0, 64);
-    for (int n = 0; n < 128; ++n) {
-      uint64_t x;
-      memcpy(&x, in + 1024 * b + 8 * (uint64_t)n, 8);
-      const uint64_t key = x ^ secret[n / 8 + n % 8];
-      sums[8 * b + (uint64_t)(n % 8)] += (key & 0xFFFFFFFF) * (key >> 32);
-      sums[8 * b + (uint64_t)(n % 8 ^ 1)] += x;
-    }
+  if (module == NULL) return INVALID;
+  for (int k = 0; k < 2; ++k) {
+    *function = (void *)&kernels[k];
+    if (strcmp(kernels[k].name, name) == 0) return OK;
   }
+  return NOT_FOUND;
 }
 Result cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                       unsigned bz, unsigned shared, void *s, void **arguments, void **extra) {
   MAY_FAIL(cuLaunchKernel);
-  struct { uint64_t in, blocks, sums; } *pieces = arguments[0];
-  if (function == NULL || s == NULL || extra != NULL || shared != 0 || gy > 16 || gz * by * bz != 1) return INVALID;
-  for (unsigned p = 0; p < gy; ++p) {
-    if ((uint64_t)gx * bx < pieces[p].blocks * 8) return INVALID;
-    sum_blocks((const char *)(uintptr_t)pieces[p].in, pieces[p].blocks, (uint64_t *)(uintptr_t)pieces[p].sums);
+  if (function == NULL || s == NULL || extra != NULL || shared != 0 || gx * gy * bx == 0 || gz * by * bz != 1) return INVALID;
+  groups_x = gx;
+  threads = bx;
+  for (group_y = 0; group_y < gy; ++group_y) {
+    for (group_x = 0; group_x < gx; ++group_x) {
+      for (thread = 0; thread < bx; ++thread) kernels[function == &kernels[1]].run(arguments);
+    }
   }
   return OK;
 }

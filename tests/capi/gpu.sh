@@ -29,6 +29,17 @@ for function in cuInit:1 cuDevicePrimaryCtxRetain:1 cuStreamCreate:1 cuStreamCre
 done
 unset FAKE_CUDA_OLD
 
+# Made from the checkpoint, by the GPU's kernel and by CPUs: nibbles, bytes and bits that move; rows; element maps.
+convert_quietly model -o folded --backend FLASHINFER_CUTLASS_MXFP4_BF16 --arch sm90
+convert_quietly model -o rows --backend FLASHINFER_TRTLLM_MXFP4_MXFP8 --arch sm100
+convert_quietly model -o maps --backend DEEPGEMM_MXFP4 --arch sm100
+for blob in plain level9 folded rows maps; do
+  "$GPU_TEST" --made model $blob || fail "$blob made"
+done
+convert_quietly large -o large-rows --backend FLASHINFER_TRTLLM_MXFP4_MXFP8 --arch sm100 --compress none
+"$GPU_TEST" --made-once large large-rows || fail 'more than the staging area holds, made'
+FAKE_CUDA_FAIL=cuMemAlloc_v2:1 "$GPU_TEST" --made-on-cpus model level9 || fail 'a full GPU'
+
 # In place, where CPUs and GPU share memory.
 for blob in plain zstd large-plain large-zstd; do
   "$GPU_TEST" --in-place $blob || fail "$blob in place"
@@ -114,7 +125,7 @@ for blob in ("plain", "zstd", "made"):
     ended = [flat.copy() for flat in memory]
     time.sleep(0.05)
     assert all(map(np.array_equal, ended, memory)), f"{blob}: written after the end"
-# To a GPU an expert is made in parts, to the host whole.
+# To a GPU raw experts, which its kernel makes the tensor from; to the host by CPUs.
 for backend, arch in (("TRITON", "sm90"), ("TRITON", "sm100"), ("MARLIN", "sm80"),
                       ("FLASHINFER_TRTLLM_MXFP4_MXFP8", "sm100"), ("FLASHINFER_CUTLASS_MXFP4_MXFP8", "sm100"),
                       ("FLASHINFER_CUTLASS_MXFP4_BF16", "sm90")):

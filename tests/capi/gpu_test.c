@@ -2,7 +2,9 @@
  *   gpu_test BLOB             every layer, by several numbers of threads, begun before or not, equals what
  *                             read_layer gives
  *   gpu_test --in-place BLOB  the same where CPUs and GPU share memory, without a ring
- *   gpu_test --made CHECKPOINT BLOB   both ways, what is made from the checkpoint equals its blob
+ *   gpu_test --made CHECKPOINT BLOB   whoever makes it, and in place: what is made from the checkpoint equals
+ *                             its blob; --made-once: in few ways
+ *   gpu_test --made-on-cpus CHECKPOINT BLOB   the same, and the GPU has no memory to make it there
  *   gpu_test --elsewhere BLOB in place, but the memory is not shared: refused
  *   gpu_test --damaged BLOB   verification finds the damage
  *   gpu_test --no-gpu BLOB    there is no GPU, or the driver fails: NO_GPU, with a reason */
@@ -64,10 +66,10 @@ static mxfp4_repack_status read_layer(mxfp4_repack_gpu *gpu, const mxfp4_repack_
   return mxfp4_repack_gpu_read(gpu, blob, requests, (size_t)layer.num_tensors, &options);
 }
 
-static int in_place;
+static int in_place, pass, few;
 
 static mxfp4_repack_gpu *open_gpu(int threads, int64_t ring, int ranks) {
-  mxfp4_repack_gpu_options options = {sizeof options, threads, in_place, ring, ranks};
+  mxfp4_repack_gpu_options options = {sizeof options, threads, in_place, ring, ranks, pass};
   mxfp4_repack_gpu *gpu;
   CHECK(mxfp4_repack_gpu_open(0, &options, &gpu) == MXFP4_REPACK_OK);
   return gpu;
@@ -78,8 +80,8 @@ static void check_layers(const mxfp4_repack_blob *blob, const mxfp4_repack_blob 
   const int threads[] = {1, 2, 14, 14}, mib[] = {4, 0, 24, 5}; /* the last: for one thread only */
   const int ranks[] = {3, 2, 8, 0};
   /* In place there is no ring, and nothing is begun. */
-  const int rings = in_place ? 3 : 4, modes = in_place ? 4 : 2 * BEGUN_MODES;
-  for (int t = in_place; t < rings; ++t) {
+  const int rings = in_place ? 3 : 4, modes = few ? 1 : in_place ? 4 : 2 * BEGUN_MODES;
+  for (int t = few ? 2 : in_place; t < rings; ++t) {
     mxfp4_repack_gpu *gpu = open_gpu(threads[t], (int64_t)mib[t] << 20, ranks[t]);
     for (int64_t index = 0; index < mxfp4_repack_num_layers(blob); ++index) {
       const mxfp4_repack_layer layer = layer_of(blob, index);
@@ -103,11 +105,36 @@ static void check_layers(const mxfp4_repack_blob *blob, const mxfp4_repack_blob 
   }
 }
 
-static void check_made(const char *checkpoint, const mxfp4_repack_blob *stored) {
+/* A layer by itself, with the bytes thrown away. */
+static mxfp4_repack_status read_first(mxfp4_repack_gpu *gpu, const mxfp4_repack_blob *blob) {
+  const mxfp4_repack_layer layer = layer_of(blob, 0);
+  unsigned char *memory = allocate(layer.bytes + 8 * layer.num_tensors);
+  int64_t offsets[16];
+  const mxfp4_repack_status status = read_layer(gpu, blob, 0, memory, offsets, 0, NOTHING);
+  free(memory);
+  return status;
+}
+
+/* `made_by`: the GPU does not make it, and says so. */
+static void check_made(const char *checkpoint, const mxfp4_repack_blob *stored, const char *made_by) {
   mxfp4_repack_blob *made;
   CHECK(mxfp4_repack_open_checkpoint(checkpoint, mxfp4_repack_manifest(stored, NULL), &made) == MXFP4_REPACK_OK);
   CHECK(mxfp4_repack_num_layers(made) == mxfp4_repack_num_layers(stored));
-  for (in_place = 0; in_place < 2; ++in_place) check_layers(made, stored);
+  for (pass = 0; pass < 3; ++pass) {
+    if (made_by != NULL && pass != 1) {
+      mxfp4_repack_gpu *gpu = open_gpu(2, 0, 1);
+      const mxfp4_repack_status status = read_first(gpu, made);
+      CHECK(status == (pass == 2 ? MXFP4_REPACK_NO_GPU : MXFP4_REPACK_OK));
+      if (pass == 0) CHECK(strcmp(mxfp4_repack_gpu_made_by(gpu), made_by) == 0);
+      mxfp4_repack_gpu_close(gpu);
+      continue;
+    }
+    check_layers(made, stored);
+  }
+  pass = 0;
+  in_place = 1;
+  check_layers(made, stored);
+  in_place = 0;
   mxfp4_repack_close(made);
 }
 
@@ -129,6 +156,10 @@ static void check_wrong(const mxfp4_repack_blob *blob) {
   options.ring_bytes = 0;
   options.ranks = -1;
   CHECK(mxfp4_repack_gpu_open(0, &options, &gpu) == MXFP4_REPACK_USAGE && gpu == NULL);
+  options.ranks = 0;
+  options.makes = 3;
+  CHECK(mxfp4_repack_gpu_open(0, &options, &gpu) == MXFP4_REPACK_USAGE && gpu == NULL);
+  CHECK(*mxfp4_repack_gpu_made_by(NULL) == 0);
   CHECK(mxfp4_repack_gpu_open(-1, NULL, &gpu) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_gpu_open(7, NULL, &gpu) == MXFP4_REPACK_NO_GPU);
   CHECK(mxfp4_repack_gpu_open(0, NULL, NULL) == MXFP4_REPACK_USAGE);
@@ -168,8 +199,9 @@ int main(int argc, char **argv) {
   if (argc == 2) {
     check_layers(blob, blob);
     check_wrong(blob);
-  } else if (argc == 4 && strcmp(argv[1], "--made") == 0) {
-    check_made(argv[2], blob);
+  } else if (argc == 4 && strncmp(argv[1], "--made", 6) == 0) {
+    few = strcmp(argv[1], "--made-once") == 0;
+    check_made(argv[2], blob, strcmp(argv[1], "--made-on-cpus") == 0 ? "CPUs: cuMemAlloc: the fake driver fails (1)" : NULL);
   } else if (argc == 4 && strcmp(argv[1], "--file") == 0) {
     check_file(argv[2]);
   } else if (strcmp(argv[1], "--in-place") == 0) {

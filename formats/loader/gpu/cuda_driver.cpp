@@ -45,6 +45,9 @@ CudaDriver load_driver() {
   find_function(library, "cuMemHostUnregister", driver.unregister_host);
   find_function(library, "cuMemHostGetDevicePointer_v2", driver.host_address);
   find_function(library, "cuPointerGetAttribute", driver.pointer_attribute);
+  find_function(library, "cuMemAlloc_v2", driver.allocate);
+  find_function(library, "cuMemFree_v2", driver.free);
+  find_function(library, "cuMemcpyHtoD_v2", driver.copy_now);
   find_function(library, "cuMemcpyHtoDAsync_v2", driver.copy_to_gpu);
   find_function(library, "cuMemcpy2DAsync_v2", driver.copy_2d);
   find_if_any(library, "cuMemcpyBatchAsync", driver.copy_batch);

@@ -81,6 +81,9 @@ struct CudaDriver {
   Result (*unregister_host)(void*);
   Result (*host_address)(Address*, void*, unsigned flags);
   Result (*pointer_attribute)(void* value, int attribute, Address);
+  Result (*allocate)(Address*, size_t bytes);
+  Result (*free)(Address);
+  Result (*copy_now)(Address, const void*, size_t bytes);  // from any memory; over when it returns
   Result (*copy_to_gpu)(Address, const void*, size_t bytes, Stream);
   Result (*copy_2d)(const Copy2d*, Stream);
   // Null before CUDA 12.8.

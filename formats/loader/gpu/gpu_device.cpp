@@ -8,7 +8,7 @@
 #include <cstring>
 #include <thread>
 
-#include "formats/loader/gpu/xxh3_ptx.hpp"
+#include "formats/loader/gpu/gpu_kernels.hpp"
 #include "formats/os/near_cpus.hpp"
 
 namespace mxfp4 {
@@ -56,9 +56,10 @@ GpuDevice::GpuDevice(int number)
     : GpuDevice(CudaDriver::get(), find_device(CudaDriver::get(), number)) {
   const InContext current(cuda_, context_);
   cuda_.check(cuda_.make_stream(&copies_, kNonBlocking), "cuStreamCreate");
-  cuda_.check(cuda_.make_stream(&sums_, kNonBlocking), "cuStreamCreate");
-  cuda_.check(cuda_.load_module(&module_, sum_ptx().c_str()), "cuModuleLoadData");
+  cuda_.check(cuda_.make_stream(&kernels_, kNonBlocking), "cuStreamCreate");
+  cuda_.check(cuda_.load_module(&module_, kGpuKernels), "cuModuleLoadData");
   cuda_.check(cuda_.function(&sum_blocks_, module_, kSumKernel), "cuModuleGetFunction");
+  cuda_.check(cuda_.function(&gather_, module_, kGatherKernel), "cuModuleGetFunction");
   std::array<char, 32> bus_id{};
   if (cuda_.pci_bus_id(bus_id.data(), static_cast<int>(bus_id.size()), device_) == 0) {
     near_cpus_ = cpus_near("/", bus_id.data());
@@ -90,7 +91,7 @@ GpuDevice::~GpuDevice() {
   give_back([&] {
     if (module_ != nullptr) cuda_.unload_module(module_);
     if (copies_ != nullptr) cuda_.destroy_stream(copies_);
-    if (sums_ != nullptr) cuda_.destroy_stream(sums_);
+    if (kernels_ != nullptr) cuda_.destroy_stream(kernels_);
   });
   cuda_.release_primary(device_);
 }
@@ -125,6 +126,15 @@ PinnedMemory::~PinnedMemory() { unmap(); }
 void PinnedMemory::unmap() noexcept {
   gpu_.give_back([&] { gpu_.cuda().unregister_host(data_); });
   ::munmap(data_, static_cast<size_t>(bytes_));
+}
+
+GpuMemory::GpuMemory(const GpuDevice& gpu, int64_t bytes) : gpu_(gpu), bytes_(bytes) {
+  const InContext current(gpu.cuda(), gpu.context());
+  gpu.cuda().check(gpu.cuda().allocate(&address_, static_cast<size_t>(bytes)), "cuMemAlloc");
+}
+
+GpuMemory::~GpuMemory() {
+  gpu_.give_back([&] { gpu_.cuda().free(address_); });
 }
 
 GpuEvents::GpuEvents(const GpuDevice& gpu, size_t count) : gpu_(gpu), events_(count) {

@@ -1,5 +1,5 @@
 // What the loader keeps of one NVIDIA GPU from one reading to the next: the driver's context, two
-// streams, the kernel that sums, events, and pinned memory. Each object gives back what it took.
+// streams, kernels, events, and memory. Each object gives back what it took.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace mxfp4 {
 
-// A GPU's primary context, with streams and a kernel of the loader's own.
+// A GPU's primary context, with streams and kernels of the loader's own.
 class GpuDevice {
  public:
   // `number`: the driver's number of the GPU, as CUDA_VISIBLE_DEVICES counts. Throws GpuError.
@@ -22,8 +22,9 @@ class GpuDevice {
   [[nodiscard]] const CudaDriver& cuda() const { return cuda_; }
   [[nodiscard]] CudaDriver::Context context() const { return context_; }
   [[nodiscard]] CudaDriver::Stream copies() const { return copies_; }
-  [[nodiscard]] CudaDriver::Stream sums() const { return sums_; }
+  [[nodiscard]] CudaDriver::Stream kernels() const { return kernels_; }
   [[nodiscard]] CudaDriver::Function sum_blocks() const { return sum_blocks_; }
+  [[nodiscard]] CudaDriver::Function gather() const { return gather_; }
   // Whether memory is the CPUs' and the GPU's at once. Throws GpuError.
   [[nodiscard]] bool is_shared(const void* memory) const;
   // CPUs near the GPU; empty where the system does not say.
@@ -46,9 +47,10 @@ class GpuDevice {
   CudaDriver::Device device_;
   CudaDriver::Context context_ = nullptr;
   CudaDriver::Stream copies_ = nullptr;
-  CudaDriver::Stream sums_ = nullptr;
+  CudaDriver::Stream kernels_ = nullptr;
   CudaDriver::Module module_ = nullptr;
   CudaDriver::Function sum_blocks_ = nullptr;
+  CudaDriver::Function gather_ = nullptr;
   std::vector<int> near_cpus_;
 };
 
@@ -73,6 +75,24 @@ class PinnedMemory {
   const GpuDevice& gpu_;
   int64_t bytes_;
   std::byte* data_ = nullptr;
+  CudaDriver::Address address_ = 0;
+};
+
+// Memory of the GPU's own.
+class GpuMemory {
+ public:
+  // `gpu` outlives this. Throws GpuError.
+  GpuMemory(const GpuDevice& gpu, int64_t bytes);
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+  ~GpuMemory();
+
+  [[nodiscard]] CudaDriver::Address address() const { return address_; }
+  [[nodiscard]] int64_t bytes() const { return bytes_; }
+
+ private:
+  const GpuDevice& gpu_;
+  int64_t bytes_;
   CudaDriver::Address address_ = 0;
 };
 

@@ -34,12 +34,14 @@ void check_addresses(const LoadSource& source, std::span<const LoadRequest> requ
 
 }  // namespace
 
-GpuLoader::GpuLoader(int device, int threads, int64_t ring_bytes, int ranks)
+GpuLoader::GpuLoader(int device, int threads, int64_t ring_bytes, int ranks, GpuPass pass)
     : gpu_(device),
       threads_(ring_parts(ring_bytes, kThreadBytes, threads)),
       used_bytes_(ranks > kFewRanks ? kThreadBytes / 2 : kThreadBytes),
       sum_memory_(gpu_, GpuSums::sum_bytes(bytes_ahead())),
+      pass_(pass),
       copied_(gpu_, GpuSender::kUnderWay),
+      passed_(gpu_, GpuPasses::kUnderWay),
       summed_(gpu_, static_cast<size_t>(bytes_ahead() / kLeastPiece)),
       parts_(summed_.count()),
       buffers_(threads_),
@@ -102,10 +104,36 @@ size_t GpuLoader::sum_places(const GpuPlan& plan) const {
   return std::clamp(static_cast<size_t>(bytes_ahead() / least), size_t{1}, summed_.count());
 }
 
+GpuPlan GpuLoader::plan_for(const LoadSource& source, std::span<const LoadRequest> requests,
+                            bool verify) {
+  const auto plan = [&](bool on_gpu) {
+    return GpuPlan(source, requests, verify, threads_, std::min(kMostSlot, bytes_ahead()), on_gpu);
+  };
+  made_by_.clear();
+  GpuPlan made = plan(true);
+  const int64_t bytes = GpuPasses::memory_bytes(made);
+  if (bytes == 0) return made;
+  if (pass_ == GpuPass::kCpus) {
+    made_by_ = "CPUs";
+    return plan(false);
+  }
+  made_by_ = "the GPU";
+  if (staging_ != nullptr && staging_->bytes() >= bytes) return made;
+  try {
+    staging_.reset();
+    staging_ = std::make_unique<GpuMemory>(gpu_, bytes);
+  } catch (const GpuError& error) {
+    if (pass_ == GpuPass::kGpu) throw;
+    made_by_ = fmt::format("CPUs: {}", error.what());
+    return plan(false);
+  }
+  return made;
+}
+
 void GpuLoader::start(const LoadSource& source, std::span<const LoadRequest> requests,
                       bool verify) {
   stop();
-  GpuPlan plan(source, requests, verify, threads_, std::min(kMostSlot, bytes_ahead()));
+  GpuPlan plan = plan_for(source, requests, verify);
   const Parts parts = parts_of(plan.slot_bytes());
   fit_ring(static_cast<int64_t>(parts.threads * parts.slots) * plan.slot_bytes());
   const GpuSumRoom sums = {.memory = sum_memory_.data(),
@@ -113,8 +141,10 @@ void GpuLoader::start(const LoadSource& source, std::span<const LoadRequest> req
                            .summed = &summed_,
                            .parts = &parts_};
   const size_t places = sum_places(plan);
-  const GpuRing ring = {gpu_,     ring_->data(), parts.threads, parts.slots,
-                        buffers_, copied_,       sums,          places};
+  const GpuRing ring = {gpu_,        ring_->data(), parts.threads,
+                        parts.slots, buffers_,      copied_,
+                        sums,        places,        staging_ == nullptr ? 0 : staging_->address(),
+                        passed_};
   begun_ = std::make_unique<GpuReading>(ring, std::move(plan));
   team_.start([reading = begun_.get()] { reading->work(); });
 }

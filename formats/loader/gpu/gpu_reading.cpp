@@ -23,7 +23,8 @@ GpuReading::GpuReading(const GpuRing& ring, GpuPlan plan)
       plan_(std::move(plan)),
       slots_(ring.memory, ring.threads, ring.slots_of_thread, plan_.slot_bytes()),
       sums_(ring.gpu, plan_, ring.sums, ring.sum_places),
-      sender_(ring.gpu, plan_, ring.copied, slots_, sums_) {}
+      passes_(ring.gpu, plan_, ring.staging, ring.passed),
+      sender_(ring.gpu, plan_, ring.copied, slots_, sums_, passes_) {}
 
 bool GpuReading::is_of(const LoadSource& source, std::span<const LoadRequest> requests,
                        bool verify) const {
@@ -100,7 +101,7 @@ void GpuReading::await_sums() noexcept {
 void GpuReading::await_gpu() noexcept {
   ring_.gpu.give_back([&] {
     ring_.gpu.cuda().synchronize(ring_.gpu.copies());
-    ring_.gpu.cuda().synchronize(ring_.gpu.sums());
+    ring_.gpu.cuda().synchronize(ring_.gpu.kernels());
   });
 }
 
@@ -108,7 +109,7 @@ void GpuReading::finish() {
   const CudaDriver& cuda = ring_.gpu.cuda();
   const InContext current(cuda, ring_.gpu.context());
   const auto copies = cuda.synchronize(ring_.gpu.copies());
-  const auto sums = cuda.synchronize(ring_.gpu.sums());
+  const auto sums = cuda.synchronize(ring_.gpu.kernels());
   if (failure_) std::rethrow_exception(failure_);
   cuda.check(copies, "cuStreamSynchronize");
   cuda.check(sums, "cuStreamSynchronize");
@@ -120,7 +121,7 @@ void GpuReading::finish() {
 void GpuReading::take(size_t index, size_t slot, LoadBuffers& buffers) {
   throw_if_cancelled(cancel_.load(std::memory_order_acquire));
   slots_.take(slot);
-  const auto& [piece, request] = plan_.pieces()[index];
+  const auto& [piece, request, group] = plan_.pieces()[index];
   const MutableBytes bytes(slots_.memory_of(slot), static_cast<size_t>(piece.bytes));
   in_context(plan_.place(request), [&, &piece = piece, request = request] {
     plan_.source().read_piece(plan_.requests()[request].layer, piece, bytes, buffers,

@@ -26,6 +26,7 @@
 #include <span>
 #include <vector>
 
+#include "formats/loader/gpu/gpu_passes.hpp"
 #include "formats/loader/gpu/gpu_plan.hpp"
 #include "formats/loader/gpu/gpu_sender.hpp"
 #include "formats/loader/gpu/gpu_slots.hpp"
@@ -43,6 +44,8 @@ struct GpuRing {
   const GpuEvents& copied;
   GpuSumRoom sums;
   size_t sum_places;
+  CudaDriver::Address staging;  // GpuPasses::memory_bytes() of the plan
+  const GpuEvents& passed;
 };
 
 class GpuReading {
@@ -90,6 +93,7 @@ class GpuReading {
   const GpuPlan plan_;
   GpuSlots slots_;
   GpuSums sums_;
+  GpuPasses passes_;
   GpuSender sender_;
 
   // Relaxed, both: they only deal out numbers. The plan was complete before the threads began.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "formats/loader/gpu/xxh3_ptx.hpp"
+#include "formats/loader/gpu/gpu_kernels.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -22,6 +22,7 @@ void GpuSender::send(std::span<const CudaDriver::Address> targets) {
   const std::unique_lock lock(send_mutex_, std::try_to_lock);
   if (!lock) return;
   free_copied();
+  passes_.free_made();
   while (copies_ - copies_over_ < kUnderWay) {
     std::vector<FullSlot>& pieces = under_way_[copies_ % kUnderWay];
     take_full(pieces);
@@ -31,6 +32,7 @@ void GpuSender::send(std::span<const CudaDriver::Address> targets) {
     const CudaDriver::Event copied = copied_.of(copies_);
     gpu_.cuda().check(gpu_.cuda().record(copied, gpu_.copies()), "cuEventRecord");
     sums_.sum_behind(copied, pieces, targets);
+    passes_.make_behind(pieces, targets);
     ++copies_;
   }
 }
@@ -43,9 +45,13 @@ void GpuSender::free_copied() {
 
 void GpuSender::take_full(std::vector<FullSlot>& pieces) {
   const std::scoped_lock lock(full_mutex_);
-  const auto end = full_.begin() + static_cast<ptrdiff_t>(std::min(full_.size(), most_at_once()));
-  pieces.assign(full_.begin(), end);
-  full_.erase(full_.begin(), end);
+  pieces.clear();
+  const size_t most = most_at_once();
+  std::erase_if(full_, [&](const FullSlot& full) {
+    if (pieces.size() == most || !passes_.has_room(plan_.pieces()[full.piece])) return false;
+    pieces.push_back(full);
+    return true;
+  });
 }
 
 // The last sums are appended after the last copy, so the last copies are small.
@@ -75,9 +81,12 @@ void GpuSender::copy(std::span<const FullSlot> pieces,
   std::vector<CudaDriver::Address> from;
   std::vector<size_t> bytes;
   for (const FullSlot& full : pieces) {
-    const auto& [piece, request] = plan_.pieces()[full.piece];
+    const GpuPlan::Piece& of = plan_.pieces()[full.piece];
+    const LoadPiece& piece = of.piece;
     const auto target =
-        targets[request] + static_cast<uint64_t>(piece.begin - plan_.requests()[request].offset);
+        piece.raw ? passes_.place_of(of)
+                  : targets[of.request] +
+                        static_cast<uint64_t>(piece.begin - plan_.requests()[of.request].offset);
     auto at = std::bit_cast<CudaDriver::Address>(slots_.memory_of(full.slot));
     const auto add = [&](int64_t begin, int64_t size) {
       to.push_back(target + static_cast<uint64_t>(begin));

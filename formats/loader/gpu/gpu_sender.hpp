@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formats/loader/gpu/gpu_device.hpp"
+#include "formats/loader/gpu/gpu_passes.hpp"
 #include "formats/loader/gpu/gpu_plan.hpp"
 #include "formats/loader/gpu/gpu_slots.hpp"
 #include "formats/loader/gpu/gpu_sums.hpp"
@@ -23,8 +24,8 @@ class GpuSender {
 
   // `copied`: kUnderWay events.
   GpuSender(const GpuDevice& gpu, const GpuPlan& plan, const GpuEvents& copied, GpuSlots& slots,
-            GpuSums& sums)
-      : gpu_(gpu), plan_(plan), copied_(copied), slots_(slots), sums_(sums) {}
+            GpuSums& sums, GpuPasses& passes)
+      : gpu_(gpu), plan_(plan), copied_(copied), slots_(slots), sums_(sums), passes_(passes) {}
 
   // A piece was read, and may be sent.
   void add(const FullSlot& full);
@@ -34,7 +35,7 @@ class GpuSender {
 
  private:
   void free_copied();
-  // The pieces of the next copy, which leave the queue.
+  // The pieces of the next copy, which leave the queue. Those that have no room yet stay.
   void take_full(std::vector<FullSlot>& pieces);
   [[nodiscard]] size_t most_at_once() const;
   void copy_block(CudaDriver::Address to, CudaDriver::Address from, const OutputBlock& block);
@@ -45,6 +46,7 @@ class GpuSender {
   const GpuEvents& copied_;
   GpuSlots& slots_;
   GpuSums& sums_;
+  GpuPasses& passes_;  // guarded by send_mutex_
 
   std::mutex full_mutex_;
   std::deque<FullSlot> full_;  // that the GPU has not got

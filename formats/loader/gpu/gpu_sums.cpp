@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "formats/loader/gpu/xxh3_ptx.hpp"
+#include "formats/loader/gpu/gpu_kernels.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -30,7 +30,7 @@ int64_t GpuSums::offset_of(size_t piece) const {
 }
 
 void GpuSums::start(size_t index, ConstBytes bytes) {
-  const auto& [piece, request] = plan_.pieces()[index];
+  const auto& [piece, request, group] = plan_.pieces()[index];
   if (!plan_.summed(request)) return;
   const auto* sums = reinterpret_cast<const uint64_t*>(room_.memory + offset_of(index));
   part_of(index).assemble(piece.begin, bytes, {sums, blocks_of(piece) * kernels::kXxh3Lanes});
@@ -42,7 +42,7 @@ void GpuSums::sum_behind(CudaDriver::Event copied, std::span<const FullSlot> pie
   unsigned count = 0;
   uint64_t most = 0;
   for (const FullSlot& full : pieces) {
-    const auto& [piece, request] = plan_.pieces()[full.piece];
+    const auto& [piece, request, group] = plan_.pieces()[full.piece];
     const uint64_t blocks = plan_.summed(request) ? blocks_of(piece) : 0;
     if (blocks == 0) continue;
     most = std::max(most, blocks);
@@ -52,18 +52,18 @@ void GpuSums::sum_behind(CudaDriver::Event copied, std::span<const FullSlot> pie
         .sums = room_.address + static_cast<uint64_t>(offset_of(full.piece))};
   }
   const CudaDriver& cuda = gpu_.cuda();
-  cuda.check(cuda.wait_event(gpu_.sums(), copied, 0), "cuStreamWaitEvent");
+  cuda.check(cuda.wait_event(gpu_.kernels(), copied, 0), "cuStreamWaitEvent");
   if (count > 0) {
     void* arguments = of.data();
     const auto groups = static_cast<unsigned>((most + kSumBlocksInGroup - 1) / kSumBlocksInGroup);
-    cuda.check(cuda.launch(gpu_.sum_blocks(), groups, count, 1, kSumThreads, 1, 1, 0, gpu_.sums(),
-                           &arguments, nullptr),
+    cuda.check(cuda.launch(gpu_.sum_blocks(), groups, count, 1, kGroupThreads, 1, 1, 0,
+                           gpu_.kernels(), &arguments, nullptr),
                "cuLaunchKernel");
   }
   // The last one's event is free: the piece that had it before is appended, and so are all before.
   const size_t last = std::ranges::max(pieces, {}, &FullSlot::piece).piece;
   const CudaDriver::Event summed = room_.summed->of(last % places_);
-  cuda.check(cuda.record(summed, gpu_.sums()), "cuEventRecord");
+  cuda.check(cuda.record(summed, gpu_.kernels()), "cuEventRecord");
   for (const FullSlot& full : pieces) {
     event_of_[full.piece % places_] = summed;
     sent_[full.piece].store(true, std::memory_order_release);
