@@ -171,12 +171,13 @@ class Off(unittest.TestCase):
         self.assertIsNone(read({}))
         self.assertIsNone(read({"MXFP4_REPACK_BLOB": ""}))
         self.assertEqual(read({"MXFP4_REPACK_BLOB": "/b"}),
-                         ("/b", None, "sizes", False, False, "blob", True, False, False, None, False))
+                         ("/b", None, "sizes", False, False, "blob", True, False, False, None, "", False))
         self.assertEqual(read({"MXFP4_REPACK_BLOB": "/b", "MXFP4_REPACK_VERIFY": "ALL",
                                "MXFP4_REPACK_CHECK": "checksums", "MXFP4_REPACK_STRICT": "1",
                                "MXFP4_REPACK_SKIP_RAW": "1", "MXFP4_REPACK_SOURCE": "trust",
-                               "MXFP4_REPACK_DIRECT": "1", "MXFP4_REPACK_PACKED": "1"}),
-                         ("/b", "all", "checksums", True, True, "blob", True, True, True, None, True))
+                               "MXFP4_REPACK_DIRECT": "1", "MXFP4_REPACK_PACKED": "1",
+                               "MXFP4_REPACK_PASS": "gpu"}),
+                         ("/b", "all", "checksums", True, True, "blob", True, True, True, None, "gpu", True))
         for said, source in (("blob", "blob"), ("checkpoint", "checkpoint"), ("trust", "either"), ("", "either")):
             found = read({"MXFP4_REPACK_BLOB": "/b", "MXFP4_REPACK_SOURCE": said}, "either")
             self.assertEqual((found.source, found.trust_source), (source, said == "trust"))

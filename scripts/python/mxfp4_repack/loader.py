@@ -81,14 +81,17 @@ class Loader:
 
     threads: readers, readers_of_rank() of them by default.
     ring_bytes: pinned memory for a GPU. One load() runs at a time; others wait.
+    makes: who makes what is not in a blob, "cpu", "gpu" (an error where it has no memory for that), or "" for
+    the GPU if it can; None: what let_make() said.
     """
 
     def __init__(self, device: Any, *, threads: Optional[int] = None,
-                 ring_bytes: int = DEFAULT_RING_BYTES) -> None:
+                 ring_bytes: int = DEFAULT_RING_BYTES, makes: Optional[str] = None) -> None:
         self.device = torch.device(device)
         self._ranks = _ranks()
         self.threads = threads or readers_of_rank(self._ranks)
-        self.ring_bytes = ring_bytes
+        self.ring_bytes, self.makes = ring_bytes, _makes if makes is None else makes
+        self.made_by = ""  # who did so last, for a log
         self._lock = threading.Lock()
         self._gpu: Optional[NativeGpu] = None
         self._stream: Optional[torch.cuda.Stream] = None
@@ -100,7 +103,8 @@ class Loader:
 
     def _open_gpu(self) -> None:
         if torch.version.hip is None:
-            self._gpu = open_gpu(self.device.index, self.threads, self.ring_bytes, ranks=self._ranks)
+            self._gpu = open_gpu(self.device.index, self.threads, self.ring_bytes, ranks=self._ranks,
+                                 makes=self.makes)
 
     @property
     def direct(self) -> bool:
@@ -164,6 +168,7 @@ class Loader:
             torch.cuda.current_stream(self.device).synchronize()
             reading.place([flats[info.name].data_ptr() for info in infos])
             reading.finish()
+            self.made_by = self._gpu.made_by() or self.made_by
         finally:
             reading.close()
         return flats
@@ -209,6 +214,7 @@ class Loader:
                 spare.append(oldest)
 
 
+_makes = ""
 _loaders: Dict[torch.device, Loader] = {}
 _loaders_lock = threading.Lock()
 
@@ -260,6 +266,18 @@ def load(layer: Readable, device: Any, names: Optional[Sequence[str]] = None,
 def load_into(layer: Readable, device: Any, flats: Flats) -> None:
     """Loader.load_into() with the device's kept loader."""
     _kept(_with_index(device)).load_into(layer, flats)
+
+
+def let_make(makes: str) -> None:
+    """Who makes what is not in a blob, of loaders that are made from now on: see Loader."""
+    global _makes
+    _makes = makes
+
+
+def made_by() -> str:
+    """Who made what the kept loaders had to make, for a log; empty where nothing was to be made."""
+    with _loaders_lock:
+        return ", ".join(sorted({loader.made_by for loader in _loaders.values()} - {""}))
 
 
 def release() -> None:

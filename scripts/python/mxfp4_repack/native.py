@@ -82,6 +82,7 @@ def _declared(found: Any) -> Any:
             ("gpu_begin", status, requests),
             ("gpu_read", status, requests),
             ("gpu_discard", status, [POINTER]),
+            ("gpu_made_by", ctypes.c_char_p, [POINTER]),
             ("gpu_close", None, [POINTER])):
         function = getattr(found, "mxfp4_repack_" + name)
         function.restype, function.argtypes = answer, arguments
@@ -289,6 +290,10 @@ class NativeGpu:
         """False in a forked child, which has neither the threads nor the right to the driver."""
         return self._getpid() == self._process
 
+    def made_by(self) -> str:
+        """Who made what the last reading had to make, for a log; empty where nothing was to be made."""
+        return str(self.functions.mxfp4_repack_gpu_made_by(self.handle).decode()) if self.handle else ""
+
     def close(self) -> None:
         handle, self.handle = self.handle, None
         if handle and self.is_own():
@@ -299,12 +304,13 @@ class NativeGpu:
 
 
 def open_gpu(device: int, threads: int, ring_bytes: int,
-             in_place: bool = False, ranks: int = 1) -> Optional[NativeGpu]:
+             in_place: bool = False, ranks: int = 1, makes: str = "") -> Optional[NativeGpu]:
     """The CUDA GPU of this number. None without a CUDA driver, and when it fails. in_place: without a
-    ring, to memory that CPUs and GPU share. ranks: processes of this host that load at once."""
+    ring, to memory that CPUs and GPU share. ranks: processes of this host that load at once. makes: who
+    makes what a checkpoint's layout has to make, "cpu", "gpu", or "" for the GPU if it can."""
     functions = library()
     options = structures.GpuOptions(ctypes.sizeof(structures.GpuOptions), threads=threads, in_place=in_place,
-                          ring_bytes=ring_bytes, ranks=ranks)
+                          ring_bytes=ring_bytes, ranks=ranks, makes=("", "cpu", "gpu").index(makes))
     handle = POINTER()
     if functions.mxfp4_repack_gpu_open(device, ctypes.byref(options), ctypes.byref(handle)) != _OK:
         return None

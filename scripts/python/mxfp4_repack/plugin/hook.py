@@ -94,7 +94,7 @@ class Hook:
             log.warning("mxfp4-repack: create_weights is not understood: %s", error)
             return unchanged()
         if len(self.waiting) == 1:
-            prepare_loader()
+            prepare_loader(self.settings.makes)
         if self.settings.skip_raw:
             return self._skipped.create_weights(unchanged, method, layer, arguments)
         return unchanged()
@@ -183,14 +183,15 @@ class Hook:
 
     def sum_up(self) -> None:
         blobs, checkpoints = (", ".join(self.sources.roots(kind)) for kind in (BLOB, CHECKPOINT))
+        loader = sys.modules.get("mxfp4_repack.loader")
         parts = []
         if blobs or not checkpoints:
             parts.append(f"{len(self.taken)} layers taken from {blobs or self.settings.blob}")
         if checkpoints:
-            parts.append(f"{len(self.made)} {'' if parts else 'layers '}made from {checkpoints}")
+            by = loader.made_by() if loader is not None else ""
+            parts.append(f"{len(self.made)} {'' if parts else 'layers '}made from {checkpoints}" + (f" by {by}" if by else ""))
         log.info("mxfp4-repack: %s, %d converted by %s", ", ".join(parts), len(self.converted), engine.name())
         self.sources.forget_comparisons()
-        loader = sys.modules.get("mxfp4_repack.loader")
         if loader is not None:
             loader.release()
 
@@ -279,11 +280,11 @@ class _Candidate(NamedTuple):
     kind: Tuple[Any, ...]
 
 
-def prepare_loader() -> None:
+def prepare_loader(makes: str) -> None:
     """Lets the loader's ring and threads be made while the engine makes the model's other layers."""
-    torch = sys.modules["torch"]
-    if torch.cuda.is_initialized():
-        from mxfp4_repack import loader
+    from mxfp4_repack import loader
+    loader.let_make(makes)
+    if sys.modules["torch"].cuda.is_initialized():
         loader.prepare("cuda")
 
 

@@ -21,6 +21,7 @@ class Settings(NamedTuple):
     trust_source: bool = False
     direct: bool = False
     others: Optional[bool] = None  # whether tensors that are not experts come by the loader; None: on a GPU
+    makes: str = ""  # cpu, gpu: who makes what is not in a blob; else the GPU if it can
     packed: bool = False  # the engine loads a model directory of convert --include-rest
 
     @classmethod
@@ -52,5 +53,6 @@ class Settings(NamedTuple):
                    source=said if said in (BLOB, CHECKPOINT) else source,
                    trust_source=said == "trust",
                    direct=switch("MXFP4_REPACK_DIRECT"),
+                   makes=choice("MXFP4_REPACK_PASS", "cpu", "gpu") or "",
                    others=None if others is None else others == "1",
                    packed=switch("MXFP4_REPACK_PACKED"))

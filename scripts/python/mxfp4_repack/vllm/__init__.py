@@ -15,6 +15,7 @@ Triton through this file.
     MXFP4_REPACK_SOURCE    blob, checkpoint: only this one; trust: the model's files are not compared
                            with those that were converted
     MXFP4_REPACK_DIRECT    1: read the blob past the system's page cache
+    MXFP4_REPACK_PASS      cpu, gpu: who makes experts that are not in a blob; else the GPU if it can
 
 VLLM.md says more, and with which releases the plug-in was run. Needs Python 3.9.
 """

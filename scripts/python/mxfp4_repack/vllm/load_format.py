@@ -24,7 +24,8 @@ from mxfp4_repack.vllm.live import origin_of
 from mxfp4_repack.vllm.patches import import_converting_mega, patched
 
 # Keys of --model-loader-extra-config. Other keys go to the loader of tensors that are not experts.
-OWN_KEYS = ("blob", "verify", "check", "strict", "source", "direct", "others", "load_format")
+OWN_KEYS = ("blob", "verify", "check", "strict", "source", "direct", "others", "pass",
+            "load_format")
 
 
 def _option(key: str) -> str:
@@ -45,8 +46,8 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
 
     load_format: the other format, "auto" unless model_loader_extra_config says another. blob: the
     blob's directory; by default MXFP4_REPACK_BLOB, MODEL/mxfp4_repack or MODEL-mxfp4_repack. source:
-    "blob" or "checkpoint", to allow only one. verify, check, strict, direct and others are the values of
-    the variables MXFP4_REPACK_VERIFY and so on.
+    "blob" or "checkpoint", to allow only one. verify, check, strict, direct, others and pass are the
+    values of the variables MXFP4_REPACK_VERIFY and so on.
     """
 
     def __init__(self, load_config: Any) -> None:

@@ -62,7 +62,7 @@ class Reload:
         self._hook, self._model = hook, model
         self._left = 0
         checkpoint.lacks_raw_experts.cache_clear()  # the files may be others by now
-        prepare_loader()
+        prepare_loader(hook.settings.makes)
         self._covered: List[_Layer] = [layer for module in model.modules() if vars(module).get(ORIGIN) is not None
                                        for layer in self._decided(module)]
         for layer in self._covered:
