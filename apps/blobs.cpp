@@ -10,33 +10,10 @@
 #include "formats/checkpoint/blob_source.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/source_sample.hpp"
-#include "formats/output/own_files.hpp"
 
 namespace mxfp4 {
-namespace {
-
-// What lies in the blob at `path`, and convert did not write. Empty if the folder cannot be listed.
-std::vector<std::filesystem::path> foreign_files(const std::filesystem::path& path) {
-  try {
-    return find_own_files(path, Evidence::kName).foreign;
-  } catch (const Error&) {
-    return {};
-  }
-}
-
-}  // namespace
-
-std::string mend_blob(const std::filesystem::path& path) {
-  std::string first;
-  if (const auto foreign = foreign_files(path); !foreign.empty()) {
-    const std::string others =
-        foreign.size() == 1 ? "" : fmt::format(" and {} more", foreign.size() - 1);
-    first = fmt::format("take {}{} out of {}, which this program did not write; then ",
-                        shell_word(std::ranges::min(foreign).string()), others,
-                        shell_word(path.string()));
-  }
-  return first +
-         "convert again, with the same flags and --resume --check; or fetch those files again";
+std::string mend_blob() {
+  return "convert again, with the same flags and --resume --check; or fetch those files again";
 }
 
 std::optional<std::string> other_checkpoint(const std::filesystem::path& path,

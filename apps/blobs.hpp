@@ -11,9 +11,8 @@
 
 namespace mxfp4 {
 
-// What to do about files of the blob at `path` that are missing or damaged. convert resumes no
-// directory that holds what it did not write, as a folder or a link in a layer file's place.
-[[nodiscard]] std::string mend_blob(const std::filesystem::path& path);
+// What to do about files of a blob that are missing or damaged.
+[[nodiscard]] std::string mend_blob();
 
 // Warns if ranks of the blob at `path` are missing. `manifests`: of the ranks that are there.
 void warn_of_missing_ranks(const std::filesystem::path& path,

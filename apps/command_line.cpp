@@ -19,21 +19,6 @@
 namespace mxfp4 {
 namespace {
 
-// The flags that must not differ when a run is resumed: all but those for place, speed and
-// messages.
-std::map<std::string, std::string> deciding_flags(const CLI::App& command) {
-  static const std::set<std::string> kOthers = {"--output", "--resume",   "--force",
-                                                "--check",  "--dry-run",  "--threads",
-                                                "--memory", "--read-back"};
-  std::map<std::string, std::string> flags;
-  for (const GivenFlag& flag : given_flags(command)) {
-    if (kOthers.contains(flag.name)) continue;
-    flags[flag.name] =
-        flag.values.empty() ? "given" : fmt::format("{}", fmt::join(flag.values, " "));
-  }
-  return flags;
-}
-
 constexpr const char* kReadBackText =
     "After fsync, read each file again past the page cache and compare";
 
@@ -100,8 +85,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
       ->group(group);
   add_resource_flags(*command, options.resources);
   add_global_flags(*command, line.global);
-  command->callback([&line, command] {
-    line.convert.flags = deciding_flags(*command);
+  command->callback([&line] {
     line.run = [&line](const Console& console) { return run_convert(line.convert, console); };
   });
 }
@@ -240,8 +224,6 @@ void declare_unpack(CLI::App& app, CommandLine& line) {
   command
       ->add_flag("--as-published", line.unpack.as_published,
                  "The checkpoint's own names, types, shapes and shards")
-      ->group("What is written");
-  command->add_flag("-f,--force", line.unpack.force, "Replace an earlier result in DIR")
       ->group("What is written");
   add_read_back_flag(*command, line.unpack.read_back, kReadBackText);
   add_resource_flags(*command, line.unpack.resources);

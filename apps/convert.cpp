@@ -1,6 +1,8 @@
 // convert: open, decide, plan, open the output, move the bytes, commit.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/given_facts.hpp"
@@ -12,15 +14,14 @@
 #include "apps/summary.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/blob/blob_reader.hpp"
-#include "formats/blob/shard_manifest.hpp"
-#include "formats/conversion/estimate.hpp"
+#include "formats/blob/journal.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/decision/also_serves.hpp"
 #include "formats/decision/given_path.hpp"
 #include "formats/decision/request_json.hpp"
 #include "formats/decision/unfinished.hpp"
 #include "formats/os/file.hpp"
-#include "formats/output/records.hpp"
+#include "formats/output/sibling.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -58,8 +59,8 @@ void report_decision(const Conversion& conversion, const Console& console) {
 }
 
 void print_plan(const RepackPlan& plan, const Conversion& conversion,
-                const ConversionOutput& output, const RepackEstimate& estimate,
-                const std::filesystem::path& where, const Console& console) {
+                const ConversionOutput& output, const std::filesystem::path& where,
+                const Console& console) {
   const Manifest& manifest = plan.common;
   const LayerDims& dims = conversion.model;
   const LayerDims& padded = conversion.ranks.front().padded;
@@ -79,8 +80,6 @@ void print_plan(const RepackPlan& plan, const Conversion& conversion,
     json["data_bytes"] = plan.data_bytes();
     json["num_rest_files"] = others;
     json["rest_bytes"] = plan.rest.bytes();
-    json["estimated_stored_bytes"] = estimate.stored_bytes;
-    json["estimated_seconds"] = estimate.seconds;
     const auto free = output.free_bytes();
     json["free_bytes"] = free ? Json(*free) : Json();
     json["output_holds"] = output.holds();
@@ -96,8 +95,6 @@ void print_plan(const RepackPlan& plan, const Conversion& conversion,
   const auto free = output.free_bytes();
   console.say(fmt::format("OUT holds {}; its file system has {} free", output.holds(),
                           free ? human_bytes(*free) : "an unknown number of bytes"));
-  console.say(fmt::format("estimated from a sample: {} stored, {:.1f} s if the disk keeps up",
-                          human_bytes(estimate.stored_bytes), estimate.seconds));
   console.say(fmt::format("would write {}, {} before compression{}",
                           count_of(static_cast<uint64_t>(plan.files()), "layer file"),
                           human_bytes(plan.data_bytes()),
@@ -120,13 +117,14 @@ bool lacks_ranks(const std::filesystem::path& out) {
 std::string shard_step(const std::filesystem::path& output, const std::string& out) {
   std::string finalize = fmt::format("mxfp4-repack finalize {}", out);
   try {
-    const std::vector<std::filesystem::path> shards = find_shards(output);
-    const auto complete = static_cast<int64_t>(shards.size());
-    const int64_t all = shards.empty() ? 0 : read_shard_manifest(shards.front()).shard.count;
-    if (complete >= all) return finalize;
-    return fmt::format("the other shards, {} of {} are complete; then {}", complete, all, finalize);
+    const std::vector<JournalContent> shards = read_journals(sibling_of(output));
+    if (shards.empty() ||
+        std::ranges::count(shards, true, &JournalContent::ready) >= shards.front().shard->count) {
+      return finalize;
+    }
+    return fmt::format("the other shards, {}; then {}", shards_text(shards), finalize);
   } catch (const Error&) {
-    return finalize;  // another process writes one
+    return finalize;
   }
 }
 
@@ -266,7 +264,6 @@ int run_convert(const ConvertOptions& options, const Console& console) {
                            .read_back = options.read_back,
                            .look_only = options.dry_run,
                            .shard = repack_as.shard,
-                           .flags = options.flags,
                            .between = check_interrupted},
                           plan.manifests, *checkpoint.source);
   if (output.complete()) {
@@ -277,8 +274,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   if (options.dry_run) {
     leave_out_recorded(plan, output);
     output.reserve(plan.data_bytes() + plan.rest.bytes());
-    print_plan(plan, conversion, output, estimate_repack(checkpoint, conversion, plan, repack_as),
-               options.output, console);
+    print_plan(plan, conversion, output, options.output, console);
     return kOk;
   }
 

@@ -19,6 +19,7 @@ int report(const FinalizeOptions& options, const Finalized& result, std::optiona
            const Console& console) {
   const std::vector<Manifest>& manifests = result.manifests;
   const bool complete = result.findings.empty();
+  if (!result.leftover.empty()) console.warn(result.leftover);
   warn_of_missing_ranks(options.output, manifests, console);
   size_t files = 0;
   for (const Manifest& manifest : manifests) files += manifest.layers.size();

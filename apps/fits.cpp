@@ -38,7 +38,7 @@ bool stands_for_checkpoint(const std::filesystem::path& blob) {
 std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion& question,
                                    const Manifest& blob, const Fits& answer) {
   if (answer.fit != Fit::kNo) return {};
-  if (answer.damaged) return {mend_blob(options.blob)};
+  if (answer.damaged) return {mend_blob()};
   const bool enough = stands_for_checkpoint(options.blob);
   std::vector<std::string> parts{fmt::format(
       "mxfp4-repack convert {} -o NEW", enough ? shell_word(options.blob.string()) : "CHECKPOINT")};

@@ -114,7 +114,6 @@ struct ConvertOptions {
   bool force = false;
   bool check = false;  // --resume reads every byte
   ReadBack read_back = ReadBack::kNo;
-  std::map<std::string, std::string> flags;  // by name: values of the flags that decide the result
 };
 
 struct FinalizeOptions {
@@ -163,7 +162,6 @@ struct UnpackOptions {
   std::filesystem::path blob;
   std::filesystem::path output;
   RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
-  bool force = false;
   bool as_published = false;  // the checkpoint's own names, types, shapes and shards
   ReadBack read_back = ReadBack::kNo;
 };

@@ -13,7 +13,7 @@
 #include "formats/checkpoint/blob_source.hpp"
 #include "formats/conversion/restore.hpp"
 #include "formats/os/file.hpp"
-#include "formats/output/unpack_output.hpp"
+#include "formats/output/observe.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -21,19 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> layer_files(const std::vector<fs::path>& blobs,
-                                  const std::vector<Manifest>& manifests) {
-  std::vector<fs::path> files;
-  for (size_t i = 0; i < blobs.size(); ++i) {
-    for (const ManifestLayer& layer : manifests[i].layers) files.push_back(blobs[i] / layer.file);
-  }
-  return files;
-}
-
-RunHooks hooks_for(Progress& progress, UnpackOutput& output) {
+RunHooks hooks_for(Progress& progress) {
   return {.progress = [&](int64_t bytes) { progress.advance(bytes); },
-          .check_stop = check_interrupted,
-          .writes = [&](const AtomicFile& file) { output.writes(file); }};
+          .check_stop = check_interrupted};
 }
 
 std::vector<FileStatus> describe_manifests(const std::vector<fs::path>& blobs) {
@@ -122,28 +112,31 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
     for (size_t i = 0; i < blobs.size(); ++i) require_restorable(blobs[i], manifests[i]);
   }
 
-  // Open the output: no other process writes there, and an earlier result stays until commit().
+  // Open the output: no other process writes there, and all of it appears in one step.
   const int64_t planned =
       published ? published_bytes(*published->source) : restored_bytes(manifests);
-  std::vector<fs::path> inputs = blobs;
-  for (fs::path& file : layer_files(blobs, manifests)) inputs.push_back(std::move(file));
-  const auto layers = static_cast<int64_t>(inputs.size() - blobs.size());
-  UnpackOutput output(options.output, inputs, options.force, layers, planned, check_interrupted);
+  Sibling output(options.output);
+  const Seen seen = observe(output, {});
+  const Answer& answer = answer_to(seen.there, Asked::kUnpack);
+  if (answer.does == Does::kRefuse) throw refusal(answer, seen.named);
+  output.reserve(planned);
+  if (output.there()) output.clear(/*replaced=*/true);  // of a killed run
+  output.make();
+  output.require_exchange();
   Progress progress(console, planned);
 
   // Run: restore every layer of every rank, or every tensor of the checkpoint.
   RestoreResult restored;
   if (published) {
-    restored =
-        write_as_published(*published, manifests.front().layout, output.home(), options.resources,
-                           hooks_for(progress, output), options.read_back);
+    restored = write_as_published(*published, manifests.front().layout, output.result(),
+                                  options.resources, hooks_for(progress), options.read_back);
   } else {
-    restored = restore_all(options, blobs, manifests, output.home(), hooks_for(progress, output));
+    restored = restore_all(options, blobs, manifests, output.result(), hooks_for(progress));
   }
   progress.finish();
 
-  // Commit: put the new result in DIR, in place of an earlier one.
-  const std::string left = output.commit();
+  // Commit: put the new result in DIR.
+  const std::string left = output.publish(Sibling::Into::kFree);
   say_summary(console, [&] {
     if (!left.empty()) console.warn(left);
     warn_of_missing_ranks(options.blob, manifests, console);

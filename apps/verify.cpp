@@ -106,14 +106,13 @@ void open_ranks(const fs::path& path, ReadFrom from, std::vector<fs::path>& rank
 }
 
 // What to do about differences. `source` is null without --against.
-std::string next_after_differences(const fs::path& blob, const std::vector<Manifest>& manifests,
-                                   Source* source) {
+std::string next_after_differences(const std::vector<Manifest>& manifests, Source* source) {
   if (source != nullptr) {
     if (const auto differs = checkpoint_difference(manifests.front(), *source, 1)) {
       return fmt::format("--against the checkpoint that the blob was made from: {}", *differs);
     }
   }
-  return mend_blob(blob);
+  return mend_blob();
 }
 
 // `next`: what to do, if it is known already.
@@ -154,7 +153,7 @@ int report(const VerifyOptions& options, const fs::path& model,
     console.result(fmt::format("{}: {}\n", visible(options.blob.string()),
                                console.bad(count_of(findings.size(), "difference"))));
     if (next.empty() && layers > 0) {
-      next = next_after_differences(options.blob, manifests, source);
+      next = next_after_differences(manifests, source);
     }
     if (!next.empty()) console.say_next(next);
   }

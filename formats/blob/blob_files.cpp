@@ -8,7 +8,6 @@
 #include "formats/blob/gather.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/os/file.hpp"
-#include "formats/safetensors/weight_map.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -39,32 +38,6 @@ std::vector<std::string> check_blob_files(const fs::path& directory, const Manif
     findings.push_back(std::move(finding));
   }
   return findings;
-}
-
-bool is_blob_index(const fs::path& path, const std::set<std::string>& others) {
-  try {
-    return std::ranges::all_of(
-        parse_weight_map(read_text_file(path, kMaxIndexBytes)), [&](const auto& entry) {
-          return is_layer_file_name(entry.second) || others.contains(entry.second);
-        });
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-bool is_damaged_index(const fs::path& path) {
-  std::string text;
-  try {
-    text = read_text_file(path, kMaxIndexBytes);
-  } catch (const Error&) {
-    return false;
-  }
-  try {
-    (void)parse_weight_map(text);
-    return false;
-  } catch (const Error&) {
-    return true;
-  }
 }
 
 std::vector<std::string> check_other_files(const fs::path& directory, const Manifest& manifest) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -20,13 +19,6 @@ namespace mxfp4 {
 // that are missing are found by check_layer_files (blob_check.hpp).
 [[nodiscard]] std::vector<std::string> check_blob_files(const std::filesystem::path& directory,
                                                         const Manifest& manifest);
-
-// Whether the file is an index that names only layer files and `others`.
-[[nodiscard]] bool is_blob_index(const std::filesystem::path& path,
-                                 const std::set<std::string>& others = {});
-
-// Whether the file can be read, but is not an index of any files.
-[[nodiscard]] bool is_damaged_index(const std::filesystem::path& path);
 
 // The second half of check_blob_files: the directory holds no layer files but the manifest's.
 [[nodiscard]] std::vector<std::string> check_other_files(const std::filesystem::path& directory,

@@ -1,7 +1,6 @@
 #include "formats/blob/blob_writer.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <system_error>
@@ -170,10 +169,6 @@ class BlobWriter::LayerFile {
   int64_t finished_bytes_ = 0;  // decoded
 };
 
-std::string name_in_blob(const RankSlice& rank, const std::string& file) {
-  return (rank_directory(rank) / file).lexically_normal().string();
-}
-
 std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& model,
                                         const Manifest& common) {
   std::vector<Manifest> manifests;
@@ -190,43 +185,19 @@ std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& mod
 
 void write_manifests(const Directory& blob, const std::vector<Manifest>& manifests,
                      ReadBack read_back) {
-  // The manifests that this run made, and no other run.
-  std::vector<std::pair<std::filesystem::path, FileIdentity>> made;
-  try {
-    for (const Manifest& manifest : manifests) {
-      const std::filesystem::path rank = rank_directory(manifest.rank);
-      const Directory home = blob.folder(rank);
-      write_summed(home, std::string(kIndexName), write_index(manifest), read_back);
-      const bool is_new = !home.state(kManifestName);
-      write_summed(home, std::string(kManifestName), write_manifest(manifest), read_back,
-                   [&](const AtomicFile& file) {
-                     struct stat status {};
-                     if (!is_new || fstat(file.descriptor(), &status) != 0) return;
-                     made.emplace_back(rank / kManifestName, file_state(status).identity);
-                   });
-    }
-  } catch (...) {
-    // The manifests of only some ranks would make the result look complete.
-    for (const auto& [path, identity] : made) {
-      try {
-        const std::optional<FileState> state = blob.state(path);
-        if (state && state->identity == identity) blob.remove(path);
-      } catch (const Error&) {
-        // What made the write fail is what the user has to know.
-      }
-    }
-    throw;
+  for (const Manifest& manifest : manifests) {
+    const Directory home = blob.folder(rank_directory(manifest.rank));
+    write_summed(home, std::string(kIndexName), write_index(manifest), read_back);
+    write_summed(home, std::string(kManifestName), write_manifest(manifest), read_back);
   }
 }
 
 BlobWriter::BlobWriter(const Directory& blob, const Plan& plan, const ModelLayers& model,
-                       Manifest common, const std::vector<bool>& wanted, ReadBack read_back,
-                       OnFinished on_finished)
+                       Manifest common, ReadBack read_back, OnFinished on_finished)
     : plan_(plan),
       common_(std::move(common)),
       header_encoder_(common_.compression.level),
       files_(plan.files.size()),
-      wanted_(wanted),
       done_(plan.files.size(), false),
       read_back_(read_back),
       on_finished_(std::move(on_finished)) {
@@ -297,32 +268,15 @@ void BlobWriter::finish_file(size_t file) {
   bytes_written_ += layer.size;
 }
 
-void BlobWriter::keep(size_t file, const FinishedFile& finished) {
-  ManifestLayer& layer = layers_[file];
-  layer.size = finished.size;
-  layer.xxh3_128 = finished.xxh3_128;
-  for (size_t i = 0; i < layer.tensors.size(); ++i) {
-    layer.tensors[i].xxh3_128 = finished.tensors.at(i);
-  }
-  done_[file] = true;
-}
-
-std::vector<Manifest> BlobWriter::finish() {
-  std::vector<Manifest> manifests;
-  for (const RankSlice& rank : plan_.ranks) {
-    manifests.push_back(common_);
-    manifests.back().rank = rank;
-  }
+void BlobWriter::finish(const std::vector<bool>& wanted) {
   for (size_t file = 0; file < plan_.files.size(); ++file) {
-    if (!wanted_[file]) continue;
-    if (plan_.files[file].data_bytes == 0 && !done_[file]) {  // a rank without experts
-      open(file);
-      finish_file(file);
+    if (!wanted[file] || done_[file]) continue;
+    if (plan_.files[file].data_bytes > 0) {
+      throw Error::internal(fmt::format("{} is incomplete", layers_[file].file));
     }
-    if (!done_[file]) throw Error::internal(fmt::format("{} is incomplete", layers_[file].file));
-    manifests[plan_.files[file].rank].layers.push_back(layers_[file]);
+    open(file);
+    finish_file(file);
   }
-  return manifests;
 }
 
 }  // namespace mxfp4

@@ -47,16 +47,13 @@ class BlobWriter {
   using OnFinished = std::function<void(const FinishedFile&)>;
 
   // Creates the ranks' directories in `blob`. `common` holds what all ranks share; the writer
-  // adds layers and rank. Files that are not `wanted` belong to another shard and are not written.
-  // `plan` must outlive the writer.
+  // adds layers and rank. `plan` must outlive the writer.
   BlobWriter(const Directory& blob, const Plan& plan, const ModelLayers& model, Manifest common,
-             const std::vector<bool>& wanted, ReadBack read_back, OnFinished on_finished);
+             ReadBack read_back, OnFinished on_finished);
   ~BlobWriter();
   BlobWriter(const BlobWriter&) = delete;
   BlobWriter& operator=(const BlobWriter&) = delete;
 
-  // Takes over a file that an earlier run finished; none of its pieces may be placed.
-  void keep(size_t file, const FinishedFile& finished);
   // A piece passes three stages. First it gets its place in the file; call it in file order.
   void place(const Piece& piece, OutgoingPiece& outgoing);
   // Second, it is written there and summed. Thread-safe for different pieces.
@@ -64,8 +61,9 @@ class BlobWriter {
   // Third, its sums are added to the file's; call it in file order. The last piece completes the
   // file.
   void finish(const Piece& piece, const OutgoingPiece& outgoing);
-  // Each rank's manifest, with the wanted layers. Throws Error::internal if a file is incomplete.
-  [[nodiscard]] std::vector<Manifest> finish();
+  // `wanted`: by plan file, what this run writes. Writes those without data, of ranks without
+  // experts. Throws Error::internal if one is incomplete.
+  void finish(const std::vector<bool>& wanted);
   // Bytes on disk of the files finished so far, without those taken over.
   [[nodiscard]] int64_t bytes_written() const { return bytes_written_; }
 
@@ -82,7 +80,6 @@ class BlobWriter {
   FrameEncoder header_encoder_;
   std::vector<ManifestLayer> layers_;              // by plan file
   std::vector<std::unique_ptr<LayerFile>> files_;  // open ones, by plan file
-  std::vector<bool> wanted_;                       // by plan file
   std::vector<bool> done_;                         // by plan file
   ReadBack read_back_;
   OnFinished on_finished_;
@@ -94,13 +91,9 @@ class BlobWriter {
 [[nodiscard]] std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& model,
                                                       const Manifest& common);
 
-// Writes the index and then the manifest of each rank, which completes the blob. If one cannot be
-// written, no manifest remains.
+// Writes the index and then the manifest of each rank, which completes the blob.
 void write_manifests(const Directory& blob, const std::vector<Manifest>& manifests,
                      ReadBack read_back);
-
-// "rank-03-of-08/layer-00001.safetensors": a layer file's name relative to the blob.
-[[nodiscard]] std::string name_in_blob(const RankSlice& rank, const std::string& file);
 
 // The manifest's entry for a planned file; checksums and the file's size are still empty.
 [[nodiscard]] ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t file,

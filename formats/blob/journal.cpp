@@ -6,11 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "formats/blob/layout_facts.hpp"
+#include "formats/blob/planned.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
@@ -26,10 +29,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxJournalBytes = int64_t{256} << 20;
 constexpr size_t kSumDigits = 32;
+constexpr std::string_view kJournalEnd = "progress";
 
 std::string line_of(const Json& json) {
-  // Values of flags may hold bytes that are not UTF-8.
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json.dump();
   return fmt::format("{} {}\n", checksum_of(text), text);
 }
 
@@ -42,17 +45,23 @@ Json to_json(const FinishedFile& file) {
   return json;
 }
 
+void read_head(const JsonFields& object, JournalHead& head) {
+  head.plan = object.string("plan");
+  const JsonFields seen = object.object("source_seen");
+  head.source = {seen.string("machine"), seen.string("place"), seen.string("stamp")};
+  if (object.has("shard")) head.shard = {object.integer("shard"), object.integer("shards")};
+  object.each("ranks", [&](const JsonFields& item) {
+    head.planned.push_back(manifest_from_json(item));
+    check_layout_facts(head.planned.back());
+  });
+  if (head.planned.empty() || plan_identity(head.planned) != head.plan) {
+    throw Error::input("plan: not that of its ranks");
+  }
+}
+
 void read_line(const JsonFields& object, JournalContent& content) {
   if (object.has("plan")) {
-    content.plan = object.string("plan");
-    content.stamp = object.string("source");
-    content.layer_files = object.integer("layer_files");
-    content.rest = object.strings("rest");
-    content.flags.clear();
-    for (const auto& [name, value] : object.object("flags").value().items()) {
-      if (!value.is_string()) throw Error::input("flags: not text");
-      content.flags[name] = value.get<std::string>();
-    }
+    read_head(object, content);
   } else if (object.has("ready")) {
     content.ready = true;
   } else if (object.has("warning")) {
@@ -91,24 +100,84 @@ JournalContent read_journal(const std::filesystem::path& path) {
       read_line(JsonFields(json), content);
       content.bytes = static_cast<int64_t>(end) + 1;
     }
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.is_unreadable()) throw Error(error).in_file(path.string());  // it may be good
     // A line that cannot be read ends the journal. The lines before it have checksums of their own.
   }
   return content;
 }
 
-bool is_cut_journal(const std::filesystem::path& path) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  constexpr std::string_view kBehind = " {\"plan\":";
-  try {
-    std::string text = read_text_file(path, kMaxJournalBytes);
-    text.erase(text.find_last_not_of('\0') + 1);
-    const std::string_view sum = std::string_view(text).substr(0, kSumDigits);
-    const std::string_view behind = std::string_view(text).substr(sum.size(), kBehind.size());
-    return sum.find_first_not_of(kDigits) == std::string_view::npos && kBehind.starts_with(behind);
-  } catch (const Error&) {
-    return false;
+std::string journal_name(const std::optional<Shard>& shard) {
+  if (!shard) return std::string(kJournalEnd);
+  return fmt::format("shard-{:03}-of-{:03}.{}", shard->index, shard->count, kJournalEnd);
+}
+
+bool is_journal_name(std::string_view name) {
+  return name == kJournalEnd || (name.starts_with("shard-") && name.ends_with(kJournalEnd));
+}
+
+std::vector<JournalContent> read_journals(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : list_directory(directory, error)) {
+    if (is_journal_name(entry.path().filename().string())) paths.push_back(entry.path());
   }
+  const bool missing =
+      error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+  if (error && !missing) {
+    throw Error::input(error.message()).in_file(directory.string()).unreadable();
+  }
+  std::ranges::sort(paths);
+  std::vector<JournalContent> journals;
+  for (const std::filesystem::path& path : paths) {
+    journals.push_back(read_journal(path));
+    if (journals.back().bytes == 0) journals.pop_back();
+  }
+  return journals;
+}
+
+std::vector<Manifest> filled(std::vector<Manifest> planned, const FinishedFiles& files) {
+  const auto find = [&](const std::string& name) -> const FinishedFile& {
+    const auto found = files.find(name);
+    if (found == files.end()) throw Error::input(fmt::format("{}: not written yet", name));
+    return found->second;
+  };
+  for (Manifest& manifest : planned) {
+    for (ManifestLayer& layer : manifest.layers) {
+      const FinishedFile& file = find(name_in_blob(manifest.rank, layer.file));
+      layer.size = file.size;
+      layer.xxh3_128 = file.xxh3_128;
+      if (file.tensors.size() != layer.tensors.size()) {
+        throw Error::input(fmt::format("{}: recorded with other tensors", file.name));
+      }
+      for (size_t i = 0; i < layer.tensors.size(); ++i) layer.tensors[i].xxh3_128 = file.tensors[i];
+    }
+    for (ManifestFile& entry : manifest.rest) {
+      const FinishedFile& file = find("../" + entry.name);
+      entry.size = file.size;
+      entry.xxh3_128 = file.xxh3_128;
+    }
+  }
+  return planned;
+}
+
+std::vector<FinishedFile> files_of(const Manifest& manifest) {
+  std::vector<FinishedFile> files;
+  for (const ManifestLayer& layer : manifest.layers) {
+    files.push_back({name_in_blob(manifest.rank, layer.file), layer.size, layer.xxh3_128});
+    for (const ManifestTensor& tensor : layer.tensors) {
+      files.back().tensors.push_back(tensor.xxh3_128);
+    }
+  }
+  return files;
+}
+
+std::vector<FinishedFile> rest_of(const Manifest& manifest) {
+  std::vector<FinishedFile> files;
+  for (const ManifestFile& file : manifest.rest) {
+    files.push_back({"../" + file.name, file.size, file.xxh3_128});
+  }
+  return files;
 }
 
 Journal::Journal(Directory directory, std::string name)
@@ -198,10 +267,18 @@ void Journal::append(std::string_view text) {
 void Journal::begin(const JournalHead& head) {
   Json json = Json::object();
   json["plan"] = head.plan;
-  json["source"] = head.stamp;
-  json["layer_files"] = head.layer_files;
-  json["rest"] = head.rest;
-  json["flags"] = head.flags;
+  json["source_seen"] = {
+      {"machine", head.source.machine}, {"place", head.source.place}, {"stamp", head.source.stamp}};
+  if (head.shard) {
+    json["shard"] = head.shard->index;
+    json["shards"] = head.shard->count;
+  }
+  json["ranks"] = Json::array();
+  for (const Manifest& rank : head.planned) {
+    Manifest planned = without_data(rank);
+    planned.warnings = rank.warnings;  // of the plan
+    json["ranks"].push_back(manifest_to_json(planned));
+  }
   replace(line_of(json));
   warnings_.clear();
 }
@@ -230,21 +307,11 @@ void Journal::add(const FinishedFile& file, const std::vector<std::string>& warn
 
 void Journal::ready() { append(line_of(Json::object({{"ready", true}}))); }
 
-// A journal beside a complete manifest does no harm.
-std::string Journal::remove() {
-  const bool gone = !has_its_name() && !directory_.state(name_) && errno == ENOENT;
-  if (gone || (has_its_name() && unlinkat(directory_.descriptor(), name_.c_str(), 0) == 0)) {
-    return "";
-  }
-  return fmt::format("{}: cannot be removed; the result is complete without it", path().string());
-}
-
 // Whether the name still is the name of the open file.
 bool Journal::has_its_name() const {
   struct stat opened {};
-  const std::optional<FileState> named = directory_.state(name_);
-  return named && fstat(descriptor_, &opened) == 0 &&
-         named->identity == file_state(opened).identity;
+  return fstat(descriptor_, &opened) == 0 &&
+         directory_.entry(name_) == FileIdentity{opened.st_dev, opened.st_ino};
 }
 
 }  // namespace mxfp4

@@ -131,6 +131,8 @@ struct Manifest {
 
 // "rank-03-of-08" with several ranks, "." with one.
 [[nodiscard]] std::filesystem::path rank_directory(const RankSlice& rank);
+// "rank-03-of-08/layer-00001.safetensors": a layer file's name relative to the blob.
+[[nodiscard]] std::string name_in_blob(const RankSlice& rank, const std::string& file);
 // "layer-00003.safetensors" or "layer-00003.safetensors.zst".
 [[nodiscard]] std::string layer_file_name(int64_t index, bool zstd);
 // Whether it is such a name, compressed or not.

@@ -4,7 +4,7 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/manifest_check.hpp"
-#include "formats/blob/planned_checksums.hpp"
+#include "formats/blob/planned.hpp"
 #include "formats/blob/written_form.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/json/json_fields.hpp"

@@ -193,6 +193,10 @@ std::filesystem::path rank_directory(const RankSlice& rank) {
   return fmt::format("rank-{:02}-of-{:02}", rank.rank, rank.num_ranks);
 }
 
+std::string name_in_blob(const RankSlice& rank, const std::string& file) {
+  return (rank_directory(rank) / file).lexically_normal().string();
+}
+
 int64_t stored_bytes(const std::vector<Manifest>& manifests) {
   int64_t total = 0;
   for (const Manifest& manifest : manifests) {

@@ -6,7 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "formats/blob/shard_manifest.hpp"
+#include "formats/blob/planned.hpp"
 #include "lib/core/deployment_facts.hpp"
 
 namespace mxfp4 {

@@ -22,7 +22,8 @@ struct FinalizeHooks {
 struct Finalized {
   std::vector<Manifest> manifests;
   // What is not as the manifests of an earlier run say; empty: the result is complete.
-  std::vector<std::string> findings;
+  std::vector<std::string> findings{};
+  std::string leftover{};  // what could not be removed; empty: all could
 };
 
 // Puts the shards in `output` together. If the shards were put together before, only checks names,

@@ -177,8 +177,7 @@ Repack::Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
       options_(options),
       repacker_(*checkpoint.source, checkpoint.model, plan_.plan, conversion.layout,
                 layout_parameters(conversion.target)),
-      writer_(output.blob(), plan_.plan, checkpoint.model, plan_.common, plan_.wanted,
-              options.read_back,
+      writer_(output.blob(), plan_.plan, checkpoint.model, plan_.common, options.read_back,
               [this](const FinishedFile& file) { output_.finished(file, repacker_.warnings()); }) {
   kept_ = keep_finished();
   data_bytes_ = job_bytes(plan_.plan);
@@ -188,16 +187,14 @@ Repack::Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
 // Takes over the wanted files that an earlier run finished, removes their jobs from the plan, and
 // returns their number.
 int64_t Repack::keep_finished() {
-  const auto keep = [&](size_t file, const std::string& name, const ManifestLayer& layer) {
-    const Manifest& rank = plan_.manifests[plan_.plan.files[file].rank];
-    const auto finished = output_.kept_layer(name, rank, layer, options_.limits.threads);
-    if (!finished) return false;
-    writer_.keep(file, *finished);
-    return true;
-  };
-  const std::vector<bool> left = left_over(plan_, keep);
-  keep_jobs(plan_.plan, left);
-  return std::ranges::count(plan_.wanted, true) - std::ranges::count(left, true);
+  const int64_t wanted = plan_.files();
+  plan_.wanted =
+      left_over(plan_, [&](size_t file, const std::string& name, const ManifestLayer& layer) {
+        const Manifest& rank = plan_.manifests[plan_.plan.files[file].rank];
+        return output_.keep_layer(name, rank, layer, options_.limits.threads);
+      });
+  keep_jobs(plan_.plan, plan_.wanted);
+  return wanted - plan_.files();
 }
 
 void Repack::run(const RunHooks& hooks) {
@@ -260,35 +257,29 @@ void Repack::move_layers(const RunHooks& hooks) {
 }
 
 void Repack::copy_rest(const RunHooks& hooks) {
-  const RestHooks rest{
-      .progress =
-          [&](int64_t bytes) {
-            hooks.check_stop();
-            hooks.progress(bytes);
-          },
-      .kept = [&](const std::string& name) -> std::optional<ManifestFile> {
-        const auto kept = output_.kept(in_blob(name));
-        if (!kept) return std::nullopt;
-        return ManifestFile{name, kept->size, kept->xxh3_128};
-      },
-      .finished =
-          [&](const ManifestFile& file) {
-            output_.finished({in_blob(file.name), file.size, file.xxh3_128, {}}, {});
-          },
-      .read_back = options_.read_back};
-  rest_ = write_rest(*checkpoint_.source, plan_.rest, output_.home(), rest);
+  const RestHooks rest{.progress =
+                           [&](int64_t bytes) {
+                             hooks.check_stop();
+                             hooks.progress(bytes);
+                           },
+                       .kept = [&](const std::string& name) { return output_.keep(in_blob(name)); },
+                       .finished =
+                           [&](const ManifestFile& file) {
+                             output_.finished({in_blob(file.name), file.size, file.xxh3_128}, {});
+                           },
+                       .read_back = options_.read_back};
+  write_rest(*checkpoint_.source, plan_.rest, output_.home(), rest);
 }
 
 RepackResult Repack::commit() {
-  std::vector<Manifest> manifests = writer_.finish();
-  for (Manifest& rank : manifests) rank.rest = rest_;
+  writer_.finish(plan_.wanted);
   checkpoint_.source->check_unchanged();
   plan_.rest.check_unchanged();
   RepackResult result;
-  result.warnings = output_.commit(std::move(manifests), repacker_.warnings());
-  result.files = plan_.files();
+  result.warnings = output_.commit(repacker_.warnings());
+  result.files = plan_.files() + kept_;
   result.kept = kept_;
-  result.rest_files = static_cast<int64_t>(rest_.size());
+  result.rest_files = std::ssize(plan_.rest.planned());
   result.data_bytes = data_bytes_;
   result.written_bytes = writer_.bytes_written();
   return result;

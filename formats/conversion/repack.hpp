@@ -98,7 +98,6 @@ class Repack {
   BlobWriter writer_;
   int64_t kept_ = 0;
   int64_t data_bytes_ = 0;
-  std::vector<ManifestFile> rest_;
 };
 
 }  // namespace mxfp4

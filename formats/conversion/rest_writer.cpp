@@ -129,10 +129,9 @@ class SummedFile {
     sum_.update(bytes);  // first: reading notes a truncated map, writing would only fail
     file_.append(bytes);
   }
-  ManifestFile commit(const RestHooks& hooks) {
-    ManifestFile entry{name_, file_.size(), sum_.hex()};
+  void commit(const RestHooks& hooks) {
+    const ManifestFile entry{name_, file_.size(), sum_.hex()};
     commit_summed(file_, entry.xxh3_128, hooks.read_back, [&] { hooks.finished(entry); });
-    return entry;
   }
 
  private:
@@ -182,8 +181,8 @@ void expect_tensors(Source& source, const RestFile& plan) {
   source.expect(ranges);
 }
 
-ManifestFile write_tensors(Source& source, const RestFile& plan, const Directory& directory,
-                           Buffer& buffer, const RestHooks& hooks) {
+void write_tensors(Source& source, const RestFile& plan, const Directory& directory, Buffer& buffer,
+                   const RestHooks& hooks) {
   expect_tensors(source, plan);
   SummedFile file(directory, plan.name);
   file.append(std::as_bytes(std::span(plan.header)));
@@ -193,14 +192,14 @@ ManifestFile write_tensors(Source& source, const RestFile& plan, const Directory
       hooks.progress(static_cast<int64_t>(piece.size()));
     });
   }
-  return file.commit(hooks);
+  file.commit(hooks);
 }
 
-ManifestFile write_side(const SideFile& plan, const Directory& directory, const RestHooks& hooks) {
+void write_side(const SideFile& plan, const Directory& directory, const RestHooks& hooks) {
   const std::string text = read_side(plan);
   SummedFile file(directory, plan.name);
   file.append(std::as_bytes(std::span(text)));
-  return file.commit(hooks);
+  file.commit(hooks);
 }
 
 }  // namespace
@@ -320,24 +319,15 @@ std::vector<ManifestFile> sum_rest(Source& source, const RestPlan& plan,
   return entries;
 }
 
-std::vector<ManifestFile> write_rest(Source& source, const RestPlan& plan,
-                                     const Directory& directory, const RestHooks& hooks) {
-  std::vector<ManifestFile> entries;
+void write_rest(Source& source, const RestPlan& plan, const Directory& directory,
+                const RestHooks& hooks) {
   Buffer buffer;
-  const auto add = [&](const std::string& name, const auto& write) {
-    if (auto kept = hooks.kept(name)) {
-      entries.push_back(std::move(*kept));
-      return;
-    }
-    entries.push_back(write());
-  };
   for (const RestFile& file : plan.files) {
-    add(file.name, [&] { return write_tensors(source, file, directory, buffer, hooks); });
+    if (!hooks.kept(file.name)) write_tensors(source, file, directory, buffer, hooks);
   }
   for (const SideFile& file : plan.side) {
-    add(file.name, [&] { return write_side(file, directory, hooks); });
+    if (!hooks.kept(file.name)) write_side(file, directory, hooks);
   }
-  return entries;
 }
 
 }  // namespace mxfp4

@@ -78,17 +78,16 @@ struct RestPlan {
 struct RestHooks {
   // So many more bytes were written. May throw to stop.
   std::function<void(int64_t)> progress;
-  // Returns the file of this name if an earlier run finished it and it is still whole.
-  std::function<std::optional<ManifestFile>(const std::string& name)> kept;
+  // Whether an earlier run finished the file of this name, and it is still whole.
+  std::function<bool(const std::string& name)> kept;
   // Called when a file is complete, before it gets its name.
   std::function<void(const ManifestFile&)> finished;
   ReadBack read_back = ReadBack::kNo;
 };
 
-// Writes all files into `directory`, each atomically, in bounded memory; returns their entries for
-// the manifest. Throws Error::input and Error::output.
-[[nodiscard]] std::vector<ManifestFile> write_rest(Source& source, const RestPlan& plan,
-                                                   const Directory& directory,
-                                                   const RestHooks& hooks);
+// Writes all files into `directory`, each atomically, in bounded memory. Throws Error::input and
+// Error::output.
+void write_rest(Source& source, const RestPlan& plan, const Directory& directory,
+                const RestHooks& hooks);
 
 }  // namespace mxfp4

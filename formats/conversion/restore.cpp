@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "formats/blob/layer_mark.hpp"
 #include "formats/blob/layout_facts.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/conversion/memory_budget.hpp"
@@ -28,6 +27,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using Metadata = std::map<std::string, std::string>;
+
+// In the __metadata__ of every file that unpack writes: the layout that it was packed in.
+constexpr const char* kUnpackedMark = "mxfp4_repack.unpacked";
 
 // A shard, and its tensors' indices in the source.
 struct RestoredShard {
@@ -156,7 +158,7 @@ int64_t write_shard(const BlobSource& blob, const RestoredShard& shard, const Me
              if (read_back == ReadBack::kYes) sum.append(buffers.sum);
              hooks.progress(job.bytes);
            }});
-  commit_summed(file, sum.hex(), read_back, [&] { hooks.writes(file); });
+  commit_summed(file, sum.hex(), read_back);
   return file.size();
 }
 
@@ -230,12 +232,12 @@ RestoreResult restore_blob(const fs::path& blob, const Manifest& manifest,
   return write_shards(source, shards, directory, limits, hooks, read_back,
                       [&](const RestoredShard&) {
                         Metadata metadata = loaded_metadata(manifest, *layer++);
-                        metadata[kUnpackedMark] = manifest.layout;  // --force recognises the file
+                        metadata[kUnpackedMark] = manifest.layout;
                         return metadata;
                       });
 }
 
-RestoreResult write_as_published(const BlobSource& blob, const std::string& mark,
+RestoreResult write_as_published(const BlobSource& blob, const std::string& layout,
                                  const Directory& directory, const RunLimits& limits,
                                  const RunHooks& hooks, ReadBack read_back) {
   const Source& source = *blob.source;
@@ -243,13 +245,11 @@ RestoreResult write_as_published(const BlobSource& blob, const std::string& mark
   const std::optional<std::string> config = source.config_json();
   Metadata metadata = source.attributes();
   metadata["format"] = "pt";
-  metadata[kUnpackedMark] = mark;
-  metadata[kPublishedConfig] =
-      config ? fmt::format("{} {}", config->size(), checksum_of(*config)) : kNoConfig;
+  metadata[kUnpackedMark] = layout;
   RestoreResult result = write_shards(blob, shards, directory, limits, hooks, read_back,
                                       [&](const RestoredShard&) { return metadata; });
   const auto write = [&](std::string_view name, const std::string& text) {
-    write_summed(directory, std::string(name), text, read_back, hooks.writes);
+    write_summed(directory, std::string(name), text, read_back);
   };
   write(kIndexName, index_text(source, shards));
   if (config) write(kConfigName, *config);

@@ -41,9 +41,9 @@ void require_restorable(const std::filesystem::path& blob, const Manifest& manif
 
 // Writes every tensor of a blob as its checkpoint into `directory`: the shards, their index, and
 // config.json if the checkpoint had one. Tensors of a checkpoint that was not made of safetensors
-// files get one shard a layer. `mark` is what --force recognises the shards by. Throws Error::usage
-// if one job exceeds the budget of --memory, Error::input for a damaged blob, and Error::output.
-[[nodiscard]] RestoreResult write_as_published(const BlobSource& blob, const std::string& mark,
+// files get one shard a layer. Throws Error::usage if one job exceeds the budget of --memory,
+// Error::input for a damaged blob, and Error::output.
+[[nodiscard]] RestoreResult write_as_published(const BlobSource& blob, const std::string& layout,
                                                const Directory& directory, const RunLimits& limits,
                                                const RunHooks& hooks, ReadBack read_back);
 

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <functional>
 
-#include "formats/os/atomic_file.hpp"
-
 namespace mxfp4 {
 
 struct RunLimits {
@@ -20,8 +18,6 @@ struct RunHooks {
   std::function<void(int64_t bytes)> progress = [](int64_t) {};
   // Called between jobs; may throw to stop.
   std::function<void()> check_stop = [] {};
-  // Called by the inverse of a conversion before a file gets its name.
-  std::function<void(const AtomicFile&)> writes = [](const AtomicFile&) {};
 };
 
 }  // namespace mxfp4

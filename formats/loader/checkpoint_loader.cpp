@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "formats/blob/blob_writer.hpp"
-#include "formats/blob/planned_checksums.hpp"
+#include "formats/blob/planned.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/conversion/source_sample.hpp"
 #include "formats/decision/decide.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "formats/blob/planned_checksums.hpp"
+#include "formats/blob/planned.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/wait.hpp"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "formats/blob/planned_checksums.hpp"
+#include "formats/blob/planned.hpp"
 #include "formats/loader/arriving_sum.hpp"
 #include "formats/os/input_fault.hpp"
 #include "lib/core/error.hpp"

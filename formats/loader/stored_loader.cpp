@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-#include "formats/blob/planned_checksums.hpp"
+#include "formats/blob/planned.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 

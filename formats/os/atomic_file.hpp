@@ -66,8 +66,4 @@ class AtomicFile {
 // The errno of a write that did not write: one that wrote nothing at all found no room.
 [[nodiscard]] int write_error(ssize_t written);
 
-// Writes a small file atomically.
-void write_file_atomically(const Directory& directory, const std::string& name,
-                           std::string_view text);
-
 }  // namespace mxfp4

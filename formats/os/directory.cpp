@@ -59,17 +59,6 @@ Directory::Directory(fs::path path, bool follow) : path_(std::move(path)) {
   descriptor_ = closed_by_the_last(descriptor);
 }
 
-Directory Directory::make(const fs::path& path) {
-  make_directories(path);
-  return Directory(path);
-}
-
-Directory Directory::named(fs::path path) const {
-  Directory same = *this;
-  same.path_ = std::move(path);
-  return same;
-}
-
 std::optional<Directory> Directory::find(const fs::path& folder) const {
   Directory at = *this;
   for (const fs::path& part : folder) {
@@ -101,21 +90,16 @@ Directory Directory::folder(const fs::path& folder) const {
   return at;
 }
 
-std::optional<FileState> Directory::state(const fs::path& file) const {
-  const std::optional<Directory> parent = find(file.parent_path());
+std::optional<FileIdentity> Directory::entry(const std::string& name) const {
   struct stat found {};
-  if (!parent ||
-      fstatat(parent->descriptor(), file.filename().c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
-    return std::nullopt;
-  }
-  return file_state(found);
+  if (fstatat(descriptor(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  return FileIdentity{found.st_dev, found.st_ino};
 }
 
 bool Directory::holds(const std::string& name, const Directory& directory) const {
-  const std::optional<FileState> named = state(name);
   struct stat opened {};
-  return named && fstat(directory.descriptor(), &opened) == 0 &&
-         named->identity == file_state(opened).identity;
+  return fstat(directory.descriptor(), &opened) == 0 &&
+         entry(name) == FileIdentity{opened.st_dev, opened.st_ino};
 }
 
 std::vector<std::string> Directory::names() const {
@@ -147,38 +131,19 @@ void Directory::rename(const std::string& from, const Directory& to,
   }
 }
 
-bool Directory::exchange(const std::string& a, const std::string& b) const {
-  if (renameat2(descriptor(), a.c_str(), descriptor(), b.c_str(), RENAME_EXCHANGE) == 0) {
-    return true;
-  }
-  if (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP) return false;
-  refuse_directory(path_ / b, "cannot be replaced");
+bool Directory::exchange(const std::string& name, const Directory& other,
+                         const std::string& other_name) const {
+  return renameat2(descriptor(), name.c_str(), other.descriptor(), other_name.c_str(),
+                   RENAME_EXCHANGE) == 0;
 }
 
-void Directory::remove(const fs::path& file) const {
-  const std::optional<Directory> parent = find(file.parent_path());
-  if (!parent || unlinkat(parent->descriptor(), file.filename().c_str(), 0) == 0) return;
-  if (errno != ENOENT) refuse_directory(path_ / file, "cannot remove");
+void Directory::remove(const std::string& name) const {
+  if (unlinkat(descriptor(), name.c_str(), 0) == 0 || errno == ENOENT) return;
+  refuse_directory(path_ / name, "cannot remove");
 }
 
-bool Directory::remove_folder(const fs::path& folder) const {
-  const std::optional<Directory> parent = find(folder.parent_path());
-  return parent && unlinkat(parent->descriptor(), folder.filename().c_str(), AT_REMOVEDIR) == 0;
-}
-
-void Directory::remove_empty_folders() const {
-  std::vector<std::string> inside;
-  try {
-    inside = names();
-  } catch (const Error&) {
-    return;
-  }
-  for (const std::string& name : inside) {
-    const std::optional<Directory> folder = find(name);
-    if (!folder) continue;
-    folder->remove_empty_folders();
-    (void)remove_folder(name);
-  }
+bool Directory::remove_folder(const std::string& name) const {
+  return unlinkat(descriptor(), name.c_str(), AT_REMOVEDIR) == 0;
 }
 
 void Directory::sync() const {
@@ -211,17 +176,6 @@ void MadeDirectories::make(const fs::path& directory) {
       refuse_directory(directory, "cannot create");
     }
   }
-}
-
-void make_directories(const fs::path& directory) {
-  MadeDirectories made;
-  made.make(directory);
-  made.keep();
-}
-
-void require_removable(const std::filesystem::path& path) {
-  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
-  if (access(directory.c_str(), W_OK | X_OK) != 0) refuse_directory(path, "cannot remove");
 }
 
 int sync_file(int descriptor, bool data_only) {

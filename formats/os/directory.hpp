@@ -28,22 +28,16 @@ class Directory {
   // Opens what `path` leads to; empty: the current directory. Unless `follow`, refuses a link at
   // its end.
   explicit Directory(std::filesystem::path path, bool follow = true);
-  // Creates the directory and its parents durably where they are missing.
-  [[nodiscard]] static Directory make(const std::filesystem::path& path);
-
   // The path that messages name.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   // A directory that may be used, but not listed, can be neither locked nor synced by it.
   [[nodiscard]] int descriptor() const { return *descriptor_; }
-  // The same directory under another name.
-  [[nodiscard]] Directory named(std::filesystem::path path) const;
-
   // The folder in it, if there is one. "." is the directory itself.
   [[nodiscard]] std::optional<Directory> find(const std::filesystem::path& folder) const;
   // The same; made if it is missing.
   [[nodiscard]] Directory folder(const std::filesystem::path& folder) const;
   // What has this name, a link not followed.
-  [[nodiscard]] std::optional<FileState> state(const std::filesystem::path& file) const;
+  [[nodiscard]] std::optional<FileIdentity> entry(const std::string& name) const;
   // Whether the directory's entry `name` is that open directory.
   [[nodiscard]] bool holds(const std::string& name, const Directory& directory) const;
   // The names of its entries, in no order.
@@ -52,15 +46,14 @@ class Directory {
   // Creates a folder; false with errno set if that fails.
   [[nodiscard]] bool create(const std::string& name, uint32_t mode) const;
   void rename(const std::string& from, const Directory& to, const std::string& name) const;
-  // Makes each name what the other one was, in one step. False if the file system or the
-  // kernel cannot.
-  [[nodiscard]] bool exchange(const std::string& a, const std::string& b) const;
+  // Makes its entry `name` what `other_name` in `other` was, and the other way round, in one step.
+  // False, with errno set, if the file system or the kernel cannot.
+  [[nodiscard]] bool exchange(const std::string& name, const Directory& other,
+                              const std::string& other_name) const;
   // Removes a file, if it is there.
-  void remove(const std::filesystem::path& file) const;
+  void remove(const std::string& name) const;
   // Removes an empty folder; false with errno set if that fails.
-  [[nodiscard]] bool remove_folder(const std::filesystem::path& folder) const;
-  // Removes the empty folders in it, as far as possible.
-  void remove_empty_folders() const;
+  [[nodiscard]] bool remove_folder(const std::string& name) const;
   // Makes what was renamed or created in it durable.
   void sync() const;
 
@@ -91,13 +84,6 @@ class MadeDirectories {
   };
   std::vector<Made> made_;  // parents first
 };
-
-// The same, kept if all of them could be created.
-void make_directories(const std::filesystem::path& directory);
-
-// Throws as Directory::remove() would if the directory's permissions forbid removing;
-// changes nothing.
-void require_removable(const std::filesystem::path& path);
 
 // Makes a file or directory durable, with `data_only` only the bytes of a file; returns 0 or
 // the errno.

@@ -14,18 +14,6 @@ std::optional<FileIdentity> identity_of(const fs::path& path) {
   return FileIdentity{found.st_dev, found.st_ino};
 }
 
-FileState file_state(const struct stat& found) {
-  return {{found.st_dev, found.st_ino},
-          found.st_size,
-          int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec};
-}
-
-std::optional<FileState> state_of(const fs::path& path) {
-  struct stat found {};
-  if (lstat(path.c_str(), &found) != 0) return std::nullopt;
-  return file_state(found);
-}
-
 bool lies_in(const fs::path& path, const fs::path& directory) {
   const auto wanted = identity_of(directory);
   std::error_code error;

@@ -4,17 +4,19 @@
 
 #include <algorithm>
 #include <fstream>
-#include <new>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "formats/blob/blob_check.hpp"
+#include "formats/blob/blob_files.hpp"
+#include "formats/blob/blob_reader.hpp"
 #include "formats/blob/blob_writer.hpp"
+#include "formats/blob/gather.hpp"
+#include "formats/blob/planned.hpp"
 #include "formats/blob/rest_check.hpp"
 #include "formats/checksum/checksum.hpp"
-#include "formats/os/atomic_file.hpp"
-#include "formats/output/finished_blob.hpp"
+#include "formats/os/file_identity.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -31,18 +33,6 @@ Asked asked_of(const OutputRequest& request) {
   return request.resume ? Asked::kResume : Asked::kPlain;
 }
 
-// The directory above `path` that may not be searched, or `path`.
-fs::path searched_until(const fs::path& path) {
-  std::error_code error;
-  fs::path at;
-  for (const fs::path& part : fs::absolute(path, error)) {
-    at /= part;
-    (void)fs::status(at / ".", error);
-    if (error == std::errc::permission_denied) return at;
-  }
-  return path;
-}
-
 // Describes the source, and the files beside it that are copied, by sizes, times and inodes. All
 // but the sizes differ between machines, so manifests do not have them.
 SourceSeen look_at(const OutputRequest& request, const Source& source) {
@@ -52,11 +42,6 @@ SourceSeen look_at(const OutputRequest& request, const Source& source) {
   // An address is the same from every directory.
   const fs::path place =
       source.is_far() ? request.input : fs::weakly_canonical(request.input, error);
-  if (error == std::errc::permission_denied) {
-    throw Error::input(fmt::format("cannot be searched: {}", error.message()))
-        .in_file(searched_until(request.input).string())
-        .hint("start the program where every directory above may be searched");
-  }
   if (error) throw Error::input(error.message()).in_file(request.input.string());
   seen.place = checksum_of(place.string());
   std::string text;
@@ -70,19 +55,76 @@ SourceSeen look_at(const OutputRequest& request, const Source& source) {
   return seen;
 }
 
+void refuse_inputs_in(const fs::path& out, const std::vector<fs::path>& inputs) {
+  for (const fs::path& input : inputs) {
+    if (!lies_in(input, out)) continue;
+    throw Error::output(fmt::format("holds the input {}", input.string()))
+        .in_file(out.string())
+        .hint("choose another directory");
+  }
+}
+
 }  // namespace
 
 ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Manifest>& planned,
                                    const Source& source)
     : request_(std::move(request)),
-      directory_(request_.output, request_.inputs, request_.shard.has_value(), request_.look_only),
+      sibling_(request_.output, request_.shard.has_value()),
       wanted_{.planned = planned,
               .include_rest = request_.include_rest,
               .shard = request_.shard,
               .plan = plan_identity(planned),
-              .source = look_at(request_, source),
-              .flags = request_.flags},
-      seen_(observe(directory_, wanted_)) {
+              .source = look_at(request_, source)} {
+  look();
+  if (complete_) return;
+  if (request_.look_only) {
+    sibling_.require_writable();
+    return;
+  }
+  const bool locked = sibling_.there();
+  sibling_.make();
+  if (!locked) look();  // another run may have ended meanwhile
+  if (!complete_) begin();
+}
+
+ConversionOutput::~ConversionOutput() {
+  if (!journal_ || !begun_.empty() || !made_.empty()) return;
+  try {
+    journal_->remove();
+  } catch (const Error&) {
+    // What made the run fail is what the user has to know.
+  }
+}
+
+fs::path ConversionOutput::begun_blob() const {
+  return blob_place(sibling_of(sibling_.out()) / kResultFolder, request_.include_rest);
+}
+
+Directory ConversionOutput::blob() const {
+  return home().folder(blob_place(".", request_.include_rest));
+}
+
+// Whether a finished file still is as it was recorded; without `all_bytes` by its size, header and
+// seek table.
+bool ConversionOutput::is_whole(const FinishedFile& file, const fs::path& blob, bool all_bytes,
+                                std::vector<std::string>& damages) const {
+  const fs::path path = (blob / file.name).lexically_normal();
+  const size_t before = damages.size();
+  gather(damages, [&] {
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) throw Error::input("missing").in_file(path.string());
+    require_bytes(path, file.size, all_bytes ? &file.xxh3_128 : nullptr, ReadFrom::kCache,
+                  request_.between);
+    if (!file.tensors.empty()) (void)LayerReader(path);
+  });
+  return damages.size() == before;
+}
+
+// Asks the table, and finds what is whole.
+void ConversionOutput::look() {
+  seen_ = observe(sibling_, wanted_);
+  whole_ = lost_ = begun_ = {};
+  damages_.clear();
   const Asked asked = asked_of(request_);
   const Answer& answer = answer_to(seen_.there, asked);
   if (answer.does == Does::kRefuse) {
@@ -90,145 +132,104 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
     if (seen_.cause->hint_text() == kNewerProgram) throw Error(*seen_.cause);
     throw seen_.cause->hint(std::string(answer.hint));
   }
-  carry_out(answer.does);
-}
-
-Directory ConversionOutput::blob() const {
-  return home().folder(blob_place(".", request_.include_rest));
-}
-
-fs::path ConversionOutput::blob_path() const {
-  return blob_place(home().path(), request_.include_rest);
-}
-
-ConversionOutput::~ConversionOutput() {
-  const bool keeps = finished_any_ || (resumed_ && !seen_.journal.files.empty());
-  if (journal_ && !keeps) journal_->remove();
-}
-
-void ConversionOutput::carry_out(Does does) {
-  const bool is_complete = seen_.there == There::kResult || seen_.own_shard;
-  const bool accepts = does == Does::kContinue && is_complete;
-  resumed_ = does == Does::kContinue && !is_complete && seen_.journal.bytes > 0;
-  if (does == Does::kReplace && !seen_.lost_rank.empty()) {
-    throw refusal(kKeepsRank, {request_.output.string(), {}, seen_.lost_rank});
+  const bool again = answer.does == Does::kReplace;
+  if (!seen_.occupied) {
+    into_ = Sibling::Into::kFree;
+  } else if (!again && seen_.in_out != There::kOtherResult) {
+    into_ = Sibling::Into::kRanks;
+  } else {
+    into_ = Sibling::Into::kOther;
+    if (!seen_.lost_rank.empty()) {
+      throw refusal(kKeepsRank, {request_.output.string(), {}, seen_.lost_rank});
+    }
+    if (seen_.cause) throw seen_.cause->hint("choose another directory, or remove this one");
+    refuse_inputs_in(sibling_.out(), request_.inputs);
+    refuse_foreign(sibling_.out());
   }
-  const auto begun = resumed_ ? seen_.beside : std::nullopt;
-  if (does == Does::kReplace || begun) directory_.replace(request_.between, begun);
-  if (accepts) accept(seen_.own_shard ? seen_.own_shard->ranks : seen_.ranks);
-  if (resumed_) earlier_ = seen_.journal;
-  if (!accepts && does != Does::kReplace) take_over_ranks();
-  if (!complete_) open_journal();
-}
-
-// Files of a complete result that are missing or damaged will be made again; warnings about the
-// data are taken over.
-void ConversionOutput::accept(const std::vector<Manifest>& manifests) {
-  directory_.keep();
-  FinishedBlob result = look_at_finished(blob_path(), manifests, /*indexed=*/!seen_.own_shard,
-                                         request_.check, request_.between);
-  complete_ = result.damages.empty();
-  if (complete_) remove_leftovers();
-  looked_at_ = true;
-  damages_ = std::move(result.damages);
-  lost_ = std::move(result.lost);
-  earlier_ = std::move(result.whole);
-  for (const Manifest& manifest : manifests) add_warnings(manifest);
-  if (seen_.own_shard) earlier_.warnings = seen_.own_shard->warnings;
-}
-
-void ConversionOutput::add_warnings(const Manifest& manifest) {
-  const std::vector<std::string>& planned = wanted_.planned.front().warnings;
-  for (const std::string& warning : manifest.warnings) {
-    if (std::ranges::find(planned, warning) == planned.end()) earlier_.warnings.insert(warning);
+  resumed_ = answer.does == Does::kContinue && seen_.journal.bytes > 0;
+  if (resumed_) begun_ = seen_.journal.files;
+  if (into_ == Sibling::Into::kRanks) take_over();
+  if (answer.does != Does::kContinue) return;
+  const bool is_result = seen_.there == There::kResult && damages_.empty();
+  complete_ = is_result || (request_.shard && seen_.journal.ready && all_begun_are_whole());
+  if (!is_result || !sibling_.there() || request_.shard || request_.look_only) return;
+  try {
+    if (!seen_.others) sibling_.remove(/*replaced=*/true);
+  } catch (const Error& error) {
+    leftover_ = fmt::format("{}; the result is complete without it", error.what());
   }
 }
 
-// Files of ranks that are complete are kept if their checksums hold. The model directory's files
-// belong to all ranks: this run has to make the same ones.
-void ConversionOutput::take_over_ranks() {
+// Of the complete ranks in OUT, whole files are kept; others are made again, and so is an index.
+// The model directory's files belong to all ranks, also to those that this run does not make.
+void ConversionOutput::take_over() {
+  const fs::path blob = blob_place(sibling_.out(), request_.include_rest);
+  const auto look_at = [&](const FinishedFile& file, std::vector<std::string>& damages) {
+    (is_whole(file, blob, request_.check, damages) ? whole_ : lost_)[file.name] = file;
+  };
   for (const Manifest& manifest : seen_.ranks) {
-    for (FinishedFile& file : files_of(manifest)) earlier_.files.emplace(file.name, file);
-    add_warnings(manifest);
-  }
-  for (const Manifest& manifest : seen_.other_ranks) {
-    for (FinishedFile& file : rest_of(manifest)) lost_.emplace(file.name, file);
-  }
-}
-
-// Removes what runs that are over left: temporaries, and journals that record nothing, or all
-// journals if the result is complete. A shard removes only its own journal: other shards, which may
-// still run, have theirs.
-void ConversionOutput::remove_leftovers() {
-  if (request_.shard && !complete_) return;
-  for (const fs::path& file : directory_.files()) {
-    const fs::path path = home().path() / file;
-    const bool left = request_.shard
-                          ? file.filename() == journal_name(request_.shard)
-                          : is_journal_or_temporary(file) && (complete_ || !is_record(path));
-    if (!left) continue;
-    try {
-      if (request_.look_only) {
-        require_removable(path);
-      } else {
-        home().remove(file);
-      }
-    } catch (const Error& error) {
-      if (!complete_) throw;
-      leftover_ = fmt::format("{}; the result is complete without it", error.what());
-      return;
+    for (const FinishedFile& file : files_of(manifest)) look_at(file, damages_);
+    const fs::path home = (blob / rank_directory(manifest.rank)).lexically_normal();
+    for (std::string& damage : check_index(home, manifest)) damages_.push_back(std::move(damage));
+    const std::vector<std::string>& planned = wanted_.planned.front().warnings;
+    for (const std::string& warning : manifest.warnings) {
+      if (std::ranges::find(planned, warning) == planned.end()) warnings_.insert(warning);
     }
   }
+  std::vector<std::string> unsaid;
+  if (!seen_.ranks.empty()) {
+    for (const FinishedFile& file : rest_of(seen_.ranks.front())) look_at(file, damages_);
+  } else if (!seen_.other_ranks.empty()) {
+    for (const FinishedFile& file : rest_of(seen_.other_ranks.front())) look_at(file, unsaid);
+  }
 }
 
-void ConversionOutput::open_journal() {
-  if (request_.look_only) {
-    directory_.require_writable();
-    return;
-  }
-  journal_ = std::make_unique<Journal>(blob(), journal_name(request_.shard));
-  try {
-    if (resumed_) {
-      journal_->resume(seen_.journal);
-    } else {
-      JournalHead head;
-      head.plan = wanted_.plan;
-      head.stamp = wanted_.source.stamp;
-      head.flags = request_.flags;
-      for (const Manifest& manifest : wanted_.planned) {
-        head.layer_files += static_cast<int64_t>(manifest.layers.size());
-      }
-      for (const ManifestFile& file : wanted_.planned.front().rest) head.rest.push_back(file.name);
-      journal_->begin(head);
-    }
-  } catch (const Error&) {
-    if (!resumed_) journal_->remove();  // it records nothing, and an empty OUT shall stay empty
-    throw;
-  }
-  remove_leftovers();
+bool ConversionOutput::all_begun_are_whole() const {
+  std::vector<std::string> unsaid;
+  return std::ranges::all_of(begun_, [&](const auto& entry) {
+    return is_whole(entry.second, begun_blob(), request_.check, unsaid);
+  });
 }
 
-std::optional<FinishedFile> ConversionOutput::kept(const std::string& name) const {
-  const auto found = earlier_.files.find(name);
-  if (found == earlier_.files.end()) return std::nullopt;
-  if (looked_at_) return found->second;
-  try {
-    const FinishedFile& file = found->second;
-    require_bytes(blob_path() / name, file.size, &file.xxh3_128, ReadFrom::kCache,
-                  request_.between);
-  } catch (const Error&) {
-    return std::nullopt;  // gone, changed, or not readable
+void ConversionOutput::begin() {
+  if (seen_.others && into_ == Sibling::Into::kRanks) {
+    throw refusal(answer_to(There::kUnfinishedOther, Asked::kPlain), seen_.named);
   }
-  return found->second;
+  if (!request_.shard && !resumed_) {
+    sibling_.clear(seen_.over);
+    sibling_.make();
+  }
+  sibling_.require_exchange();
+  journal_ = std::make_unique<Journal>(sibling_.place(), journal_name(request_.shard));
+  if (resumed_) {
+    journal_->resume(seen_.journal);
+    sibling_.keep();
+  } else {
+    journal_->begin({wanted_.plan, wanted_.planned, wanted_.source, request_.shard});
+  }
 }
 
-std::optional<FinishedFile> ConversionOutput::kept_layer(const std::string& name, Manifest rank,
-                                                         ManifestLayer layer, int threads) const {
-  const auto found = earlier_.files.find(name);
-  if (found == earlier_.files.end()) return std::nullopt;
-  const FinishedFile& record = found->second;
-  if (record.tensors.size() != layer.tensors.size()) return std::nullopt;
-  if (looked_at_) return record;
+bool ConversionOutput::keep(const std::string& name) {
+  std::vector<std::string> unsaid;
+  const auto whole = whole_.find(name);
+  const auto begun = begun_.find(name);
+  if (whole != whole_.end()) {
+    made_.insert(*whole);
+  } else if (begun != begun_.end() && is_whole(begun->second, begun_blob(), true, unsaid)) {
+    made_.insert(*begun);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool ConversionOutput::keep_layer(const std::string& name, Manifest rank, ManifestLayer layer,
+                                  int threads) {
+  if (whole_.contains(name)) return keep(name);
+  const auto begun = begun_.find(name);
+  if (begun == begun_.end()) return false;
+  const FinishedFile& record = begun->second;
+  if (record.tensors.size() != layer.tensors.size()) return false;
   layer.size = record.size;
   layer.xxh3_128 = record.xxh3_128;
   for (size_t i = 0; i < layer.tensors.size(); ++i) layer.tensors[i].xxh3_128 = record.tensors[i];
@@ -237,65 +238,51 @@ std::optional<FinishedFile> ConversionOutput::kept_layer(const std::string& name
     if (request_.between) request_.between();
   };
   try {
-    const fs::path home = (blob_path() / name).parent_path();
-    if (!check_layer_files(home, rank, threads, between).empty()) return std::nullopt;
+    const fs::path home = (begun_blob() / name).parent_path();
+    if (!check_layer_files(home, rank, threads, between).empty()) return false;
   } catch (const Error&) {
-    return std::nullopt;  // not readable
+    return false;  // not readable
   }
-  return record;
+  made_[name] = record;
+  return true;
 }
 
 void ConversionOutput::finished(const FinishedFile& file,
                                 const std::vector<std::string>& warnings) {
   const auto lost = lost_.find(file.name);
   if (lost != lost_.end() && lost->second.xxh3_128 != file.xxh3_128) {
+    const fs::path blob = blob_place(sibling_.out(), request_.include_rest);
     throw Error::usage(
         fmt::format("{}: its bytes differ from those in the manifest: the input has changed since",
-                    (blob_path() / file.name).lexically_normal().string()))
-        .hint(request_.shard              ? "every shard has to be converted again, with --force"
-              : seen_.other_ranks.empty() ? "--force converts everything again"
-                                          : "choose another directory");
+                    (blob / file.name).lexically_normal().string()))
+        .hint(seen_.other_ranks.empty() ? "--force converts everything again"
+                                        : "choose another directory");
   }
-  // The shard that an earlier run completed is complete no more once a file gets other bytes.
-  if (request_.shard && !finished_any_ && !looked_at_)
-    blob().remove(shard_manifest_name(*request_.shard));
-  finished_any_ = true;
   journal_->add(file, warnings);
+  made_[file.name] = file;
+  sibling_.keep();
 }
 
-std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifests,
-                                                  const std::vector<std::string>& warnings) {
+std::vector<std::string> ConversionOutput::commit(const std::vector<std::string>& warnings) {
   std::set<std::string> all = journal_->warnings();
   all.insert(warnings.begin(), warnings.end());
-  all.insert(earlier_.warnings.begin(), earlier_.warnings.end());
-  finished_any_ = true;
-  directory_.require_in_place();
+  all.insert(warnings_.begin(), warnings_.end());
   std::vector<std::string> said(all.begin(), all.end());
-  said.reserve(said.size() + 2);
+  sibling_.keep();
   if (request_.shard) {
-    std::vector<int64_t> layers;  // numbers
-    for (const ManifestLayer& layer : wanted_.planned.front().layers) layers.push_back(layer.index);
-    const ShardManifest manifest{*request_.shard,   wanted_.plan, wanted_.source,
-                                 std::move(layers), all,          std::move(manifests)};
-    write_summed(blob(), shard_manifest_name(*request_.shard), write_shard_manifest(manifest),
-                 request_.read_back);
-  } else {
-    for (Manifest& manifest : manifests) {
-      manifest.warnings.insert(manifest.warnings.end(), all.begin(), all.end());
-    }
-    write_manifests(blob(), manifests, request_.read_back);
+    journal_->ready();
+    journal_.reset();
+    return said;
   }
-  if (directory_.replaces()) journal_->ready();
-  if (std::string left = directory_.publish(); !left.empty()) said.push_back(std::move(left));
-  // The result is there, whatever fails from here on.
-  try {
-    journal_->moved(blob());
-    if (std::string note = journal_->remove(); !note.empty()) said.push_back(std::move(note));
-  } catch (const std::bad_alloc&) {
-    said.emplace_back("out of memory: the journal of this run remains");
-  } catch (const Error& error) {
-    said.push_back(fmt::format("{}; the journal of this run remains", error.what()));
+  std::vector<Manifest> manifests = filled(wanted_.planned, made_);
+  for (Manifest& manifest : manifests) {
+    manifest.warnings.insert(manifest.warnings.end(), all.begin(), all.end());
   }
+  write_manifests(blob(), manifests, request_.read_back);
+  journal_->ready();
+  journal_.reset();
+  if (into_ == Sibling::Into::kOther) refuse_foreign(sibling_.out());  // of meanwhile
+  if (std::string left = sibling_.publish(into_); !left.empty()) said.push_back(std::move(left));
   return said;
 }
 

@@ -3,119 +3,100 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <system_error>
 
-#include "formats/blob/blob_files.hpp"
 #include "formats/blob/blob_reader.hpp"
-#include "formats/blob/blob_writer.hpp"
 #include "formats/blob/plan_difference.hpp"
-#include "formats/output/own_files.hpp"
 
 namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
 
-using GivenFlags = std::map<std::string, std::string>;
-
-// The flags that differ between two runs, by name: "--level: 1, now not given; ..."; empty if none
-// do. An empty value counts as not given.
-std::string given_differences(const GivenFlags& then, const GivenFlags& now) {
-  const auto value = [](const GivenFlags& flags, const std::string& name) {
-    const auto found = flags.find(name);
-    return found == flags.end() || found->second.empty() ? "not given" : found->second;
-  };
-  std::vector<std::string> differences;
-  GivenFlags all = then;
-  all.insert(now.begin(), now.end());
-  for (const auto& [name, ignored] : all) {
-    if (value(then, name) == value(now, name)) continue;
-    differences.push_back(fmt::format("{}: {}, now {}", name, value(then, name), value(now, name)));
-  }
-  return fmt::format("{}", fmt::join(differences, "; "));
-}
-
-// The directories of the blobs in `output` and in its folder mxfp4_repack that have a manifest.
-std::vector<fs::path> finished_blobs(const fs::path& output) {
-  std::vector<fs::path> found;
-  for (const fs::path& place : record_places(output)) {
-    for (const fs::path& blob : find_blobs(place)) {
-      std::error_code ignored;
-      const bool known = std::ranges::find(found, blob) != found.end();
-      if (!known && fs::exists(blob / kManifestName, ignored)) found.push_back(blob);
-    }
-  }
-  return found;
-}
-
-std::string holds_text(int64_t layers, const JournalContent& begun) {
-  if (layers > 0) return fmt::format("a complete result of {} layer files", layers);
-  if (begun.bytes == 0) return "files of an earlier run";
-  return fmt::format("an unfinished conversion, {} of {} layer files complete",
-                     finished_layers(begun), begun.layer_files);
-}
-
-// Whether the file is what an unfinished conversion may leave: a journal, a temporary, a blob's
-// index or a packed layer.
-bool is_piece_of_blob(const fs::path& path) {
-  if (is_journal_or_temporary(path)) return true;
-  return path.filename() == kIndexName ? is_blob_index(path) : is_packed_layer(path);
-}
-
 class Observer {
  public:
-  Observer(const OutputDirectory& directory, const Wanted& wanted)
-      : directory_(directory),
-        wanted_(wanted),
-        out_(directory.path()),
-        blob_(blob_place(out_, wanted.include_rest)) {}
+  Observer(const Sibling& sibling, const Wanted& wanted)
+      : wanted_(wanted),
+        out_(sibling.out()),
+        beside_(sibling_of(out_)),
+        blob_(blob_place(out_, wanted.include_rest)) {
+    seen_.named = {out_.string(), out_.string(), ""};
+    seen_.occupied = sibling.occupied();
+  }
 
   Seen look() {
-    seen_.named.out = out_.string();
-    seen_.named.at = out_.string();
     seen_.there = what_is_there();
-    if (!files_.empty()) seen_.holds = holds_text(layers_, seen_.journal);
+    if (seen_.there == There::kUnfinished || seen_.there == There::kUnfinishedOther) {
+      seen_.holds = fmt::format("an unfinished conversion, {} of {} layer files complete",
+                                finished_layers(seen_.journal), layer_files(seen_.journal.planned));
+    } else if (seen_.occupied) {
+      seen_.holds = fmt::format("a complete result of {} layer files", layers_);
+    }
     return std::move(seen_);
   }
 
  private:
   There what_is_there() {
-    if (!directory_.exists()) return There::kNothing;
-    const bool empty = directory_.is_empty();
-    std::optional<BegunReplacement> beside;
-    if (!wanted_.planned.empty()) beside = directory_.begun_replacement();
-    if (empty && !beside) return There::kNothing;
-    const OwnFiles own = find_own_files(out_, Evidence::kName);
-    if (!own.foreign.empty()) return named(There::kForeign, std::ranges::min(own.foreign));
-    for (const OwnFile& file : own.files) files_.push_back(file.path);
-    const std::vector<fs::path> finished = finished_blobs(out_);
-    for (const fs::path& blob : finished) note_lost_rank(blob.filename());
-    // A new directory of another conversion is left alone if OUT holds a result.
-    if (beside && (finished.empty() || difference(beside->run).empty())) {
-      seen_.beside = std::move(beside);
-      return begun(seen_.beside->run);
+    const There in_out = seen_.in_out = seen_.occupied ? look_in_out() : There::kNothing;
+    if (in_out == There::kForeign) return in_out;
+    const Named named = seen_.named;
+    const There beside = look_beside();
+    // A killed run may have put its result in place already, and what it replaced beside it.
+    std::error_code error;
+    const bool built = fs::exists(beside_ / kResultFolder, error) || error;
+    seen_.over = !built || (seen_.journal.ready && in_out == There::kResult);
+    if (seen_.over) seen_.journal = {};
+    if (beside == There::kUnfinished && !seen_.over) return beside;
+    if (seen_.over || in_out == There::kResult || in_out == There::kOtherResult) {
+      seen_.others = !seen_.over && beside != There::kNothing;
+      seen_.named = named;
+      if (in_out == There::kResult || in_out == There::kOtherResult) return in_out;
+    } else if (beside != There::kNothing) {
+      return beside;
     }
-    if (const auto there = results(finished)) return *there;
-    if (const auto there = records()) return stray(*there);
-    if (!seen_.ranks.empty()) return stray(There::kUnfinished);
     // A shard makes no rank beside others.
-    if (!seen_.other_ranks.empty()) {
-      return stray(wanted_.shard ? There::kUnfinished : There::kNothing);
-    }
-    for (const fs::path& file : files_) {
-      if (!is_piece_of_blob(out_ / file)) return named(There::kStray, file);
-    }
-    return stray(There::kPieces);
+    const bool ranks = !seen_.ranks.empty() || !seen_.other_ranks.empty();
+    return ranks && wanted_.shard ? There::kOtherWay : in_out;
   }
 
-  There named(There there, const fs::path& file) {
-    seen_.named.what = file.string();
-    return there;
-  }
   There at(There there, const fs::path& path) {
     seen_.named.at = path.string();
     return there;
+  }
+
+  There look_in_out() {
+    std::vector<fs::path> finished;
+    for (const fs::path& blob : find_blobs(out_)) {
+      std::error_code ignored;
+      if (!fs::exists(blob / kManifestName, ignored)) continue;
+      finished.push_back(blob);
+      note_lost_rank(blob.filename());
+    }
+    if (finished.empty()) {
+      std::error_code error;
+      for (const auto& entry : list_directory(out_, error)) {
+        const std::string name = entry.path().filename().string();
+        if (seen_.named.what.empty() || name < seen_.named.what) seen_.named.what = name;
+      }
+      if (error) throw Error::output(error.message()).in_file(out_.string());
+      return There::kForeign;
+    }
+    std::vector<Manifest> manifests;
+    try {
+      for (const fs::path& blob : finished) manifests.push_back(read_manifest(blob));
+    } catch (const Error& error) {
+      seen_.cause = error;
+      seen_.named.what = error.what();
+      return There::kOtherResult;
+    }
+    layers_ = layer_files(manifests);
+    for (size_t i = 0; i < finished.size(); ++i) {
+      if (wanted_.planned.empty() || !belongs(finished[i], std::move(manifests[i]))) {
+        return at(There::kOtherResult, finished[i]);
+      }
+    }
+    if (seen_.ranks.empty()) return There::kNothing;
+    return seen_.ranks.size() == wanted_.planned.size() ? There::kResult : There::kUnfinished;
   }
 
   // Without --rank, a conversion makes all ranks.
@@ -128,29 +109,8 @@ class Observer {
     if (!all && !made) seen_.lost_rank = folder.string();
   }
 
-  // Complete ranks, of this conversion and of others. The last one that was found is what refusals
-  // name.
-  std::optional<There> results(const std::vector<fs::path>& finished) {
-    std::vector<Manifest> manifests;
-    try {
-      for (const fs::path& blob : finished) manifests.push_back(read_manifest(blob));
-    } catch (const Error& error) {
-      seen_.cause = error;
-      seen_.named.what = error.what();
-      return There::kOtherResult;
-    }
-    for (const Manifest& manifest : manifests) {
-      layers_ += static_cast<int64_t>(manifest.layers.size());
-    }
-    for (size_t i = 0; i < finished.size(); ++i) {
-      if (wanted_.planned.empty()) return at(There::kOtherResult, finished[i]);
-      if (const auto there = result(finished[i], std::move(manifests[i]))) return there;
-    }
-    const bool complete = !wanted_.planned.empty() && seen_.ranks.size() == wanted_.planned.size();
-    return complete ? std::optional(There::kResult) : std::nullopt;
-  }
-
-  std::optional<There> result(const fs::path& blob, Manifest manifest) {
+  // Whether the complete rank at `blob` is one of this conversion, made by this run or by others.
+  bool belongs(const fs::path& blob, Manifest manifest) {
     const auto planned = std::ranges::find_if(wanted_.planned, [&](const Manifest& one) {
       return identity_of(blob_ / rank_directory(one.rank)) == identity_of(blob);
     });
@@ -161,167 +121,98 @@ class Observer {
     const bool other_rank = !is_planned && manifest.rank.num_ranks == then.rank.num_ranks &&
                             identity_of(place) == identity_of(blob) &&
                             differences == std::vector<std::string>{"the ranks"};
-    if (!is_planned && differences.empty()) differences.emplace_back(other_place(blob));
+    if (!is_planned && differences.empty()) {
+      const bool included = *blob.lexically_relative(out_).begin() == kBlobFolder;
+      differences.emplace_back(included == wanted_.include_rest ? "the ranks"
+                               : included ? "--include-rest: given, now not given"
+                                          : "--include-rest: not given, now given");
+    }
     if (!differences.empty() && !other_rank) {
       seen_.named.what = fmt::format("{}", fmt::join(differences, "; "));
-      return at(There::kOtherResult, blob);
-    }
-    for (const ManifestLayer& layer : manifest.layers) {
-      written_.insert(name_in_blob(manifest.rank, layer.file));
+      return false;
     }
     seen_.named.what = rank_directory(manifest.rank).string();
     (other_rank ? seen_.other_ranks : seen_.ranks).push_back(std::move(manifest));
-    return std::nullopt;
+    return true;
   }
 
-  // What makes a blob with the same plan another one: its place.
-  [[nodiscard]] std::string_view other_place(const fs::path& blob) const {
-    const bool included = *blob.lexically_relative(out_).begin() == kBlobFolder;
-    if (included == wanted_.include_rest) return "the ranks";
-    return included ? "--include-rest: given, now not given"
-                    : "--include-rest: not given, now given";
-  }
-
-  // Journals and shards' manifests.
-  std::optional<There> records() {
-    const BegunRun whole = find_run(out_, {});
-    const std::vector<fs::path> shards = find_shards(out_);
-    if (whole.journal.bytes > 0 && (shards.empty() || wanted_.shard)) return begun(whole);
-    return shards.empty() ? begun_shards() : among_shards(shards);
-  }
-
-  There among_shards(const std::vector<fs::path>& paths) {
-    if (!wanted_.shard) return at(There::kShards, paths.front().parent_path());
-    for (const fs::path& path : paths) {
-      ShardManifest shard = read_shard_manifest(path);
-      const bool own = shard.shard.index == wanted_.shard->index;
-      // Without any other tensor or file, --include-rest changes only the place.
-      if (shard.plan != wanted_.plan || shard.shard.count != wanted_.shard->count ||
-          path.parent_path() != blob_) {
-        seen_.named.what = fmt::format("a shard of another plan: {}", other_plan(shard, path));
-        return at(There::kShardsOther, path);
+  // The journals of unfinished runs.
+  There look_beside() {
+    std::vector<JournalContent> journals = read_journals(beside_);
+    if (journals.empty()) return There::kNothing;
+    const bool whole = !journals.front().shard;
+    seen_.named.at = beside_.string();
+    if (wanted_.planned.empty()) return There::kUnfinishedOther;
+    if (whole == wanted_.shard.has_value()) return There::kOtherWay;
+    There there = There::kNothing;
+    std::string what;
+    for (JournalContent& journal : journals) {
+      seen_.named.at = (beside_ / journal_name(journal.shard)).string();
+      seen_.named.what = difference(journal);
+      const bool own = whole || (journal.shard->index == wanted_.shard->index &&
+                                 journal.shard->count == wanted_.shard->count);
+      if (!seen_.named.what.empty() && (whole || !own)) return There::kUnfinishedOther;
+      if (!own) continue;
+      if (whole || journal.ready || !journal.files.empty()) {
+        there = seen_.named.what.empty() ? There::kUnfinished : There::kOwnShardOther;
       }
-      if (shard.source.contradicts(wanted_.source)) {
-        seen_.named.what = "the input changed since that shard was written";
-        return at(own ? There::kOwnShardOther : There::kShardsOther, path);
-      }
-      if (own) seen_.own_shard = std::move(shard);
+      what = seen_.named.what;
+      seen_.journal = std::move(journal);
     }
-    if (seen_.own_shard) return at(There::kOwnShard, blob_ / shard_manifest_name(*wanted_.shard));
-    return own_run().value_or(There::kShards);
-  }
-
-  // How the plan of a shard differs from this one. A shard's manifests have its own layers only.
-  [[nodiscard]] std::string other_plan(const ShardManifest& shard, const fs::path& path) const {
-    const Manifest& planned = wanted_.planned.front();
-    std::vector<std::string> differences;
-    if (shard.shard.count != wanted_.shard->count) {
-      differences.push_back(
-          fmt::format("--shard: of {}, now of {}", shard.shard.count, wanted_.shard->count));
-    }
-    if (path.parent_path() != blob_) differences.emplace_back("--include-rest");
-    Manifest then = shard.ranks.front();
-    then.layers = planned.layers;
-    for (const ManifestLayer& written :
-         shard.ranks.front().layers) {  // some of them: by their samples
-      const auto layer = std::ranges::find(then.layers, written.index, &ManifestLayer::index);
-      if (layer != then.layers.end()) layer->published = written.published;
-    }
-    then.rest = planned.rest;
-    for (std::string& difference : differing_flags(then, planned)) {
-      differences.push_back(std::move(difference));
-    }
-    if (differences.empty()) differences.emplace_back("other layers, ranks or tensors");
-    return fmt::format("{}", fmt::join(differences, "; "));
-  }
-
-  // This shard's unfinished run, if it finished a file.
-  std::optional<There> own_run() {
-    const BegunRun run = find_run(out_, wanted_.shard);
-    if (run.journal.files.empty()) return std::nullopt;
-    const bool same = begun(run) == There::kUnfinished;
-    if (!same) seen_.named.what = "this shard was begun " + seen_.named.what;
-    return at(same ? There::kOwnShard : There::kOwnShardOther,
-              run.place / journal_name(wanted_.shard));
-  }
-
-  std::optional<There> begun_shards() {
-    if (wanted_.shard) {
-      if (const auto there = own_run()) return there;
-    }
-    const bool any = std::ranges::any_of(files_, [&](const fs::path& file) {
-      return file.filename() != journal_name({}) && is_record(out_ / file);
-    });
-    return any ? std::optional(There::kShards) : std::nullopt;
-  }
-
-  // What differs between an unfinished run and the one that asks; empty if nothing does. A run with
-  // another --include-rest keeps its journal in another place, and its plan may be this one's if
-  // the input has nothing but experts.
-  [[nodiscard]] std::string difference(const BegunRun& run) const {
-    const JournalHead& head = run.journal;
-    if (head.plan == kUnpackPlan) return "by unpack";
-    if (head.plan == wanted_.plan && run.include_rest == wanted_.include_rest) {
-      return head.stamp == wanted_.source.stamp ? "" : "on an input that has changed since";
-    }
-    const std::string flags = given_differences(head.flags, wanted_.flags);
-    if (!flags.empty()) return fmt::format("with other flags: {}", flags);
-    return "with another input, by another version of this program, or with files of flags that "
-           "have changed";
-  }
-
-  There begun(const BegunRun& run) {
-    seen_.journal = run.journal;
-    seen_.named.what = difference(run);
-    return seen_.named.what.empty() ? There::kUnfinished : There::kUnfinishedOther;
-  }
-
-  // There::kStray if a layer file is there that neither this conversion nor a complete rank names.
-  There stray(There there) {
-    const bool concerned =
-        there == There::kPieces ||
-        (wanted_.shard ? there == There::kShards || (there == There::kOwnShard && !seen_.own_shard)
-                       : there == There::kUnfinished || there == There::kNothing);
-    if (!concerned || wanted_.planned.empty()) return there;
-    for (const Manifest& manifest : wanted_.planned) {
-      for (const ManifestLayer& layer : manifest.layers) {
-        written_.insert(name_in_blob(manifest.rank, layer.file));
-      }
-    }
-    // The input's other files may have any names.
-    for (const ManifestFile& file : wanted_.planned.front().rest) {
-      written_.insert("../" + file.name);
-    }
-    for (const fs::path& file : files_) {
-      const std::string in_blob = (out_ / file).lexically_relative(blob_).string();
-      if (is_layer_file_name(file.filename().string()) && !written_.contains(in_blob)) {
-        return named(There::kStray, file);
-      }
-    }
+    seen_.named.what = what;
+    seen_.named.at = (beside_ / journal_name(wanted_.shard)).string();
     return there;
   }
 
-  const OutputDirectory& directory_;
+  // What differs between an unfinished run and the one that asks; empty if nothing does.
+  [[nodiscard]] std::string difference(const JournalHead& run) const {
+    if (run.shard && run.shard->count != wanted_.shard->count) {
+      return fmt::format("as one of {} shards, now of {}", run.shard->count, wanted_.shard->count);
+    }
+    if (run.plan == wanted_.plan) {
+      // Shards may read copies on several machines.
+      const bool changed = run.shard ? run.source.contradicts(wanted_.source)
+                                     : run.source.stamp != wanted_.source.stamp;
+      return changed ? "on an input that has changed since" : "";
+    }
+    std::vector<std::string> differences;
+    if (run.planned.size() != wanted_.planned.size()) {
+      differences.emplace_back("the ranks");
+    } else {
+      for (size_t i = 0; i < run.planned.size() && differences.empty(); ++i) {
+        differences = differing_flags(run.planned[i], wanted_.planned[i]);
+      }
+    }
+    return fmt::format("otherwise: {}", fmt::join(differences, "; "));
+  }
+
   const Wanted& wanted_;
   const fs::path& out_;
+  fs::path beside_;
   fs::path blob_;
-  std::vector<fs::path> files_;    // relative to OUT
-  std::set<std::string> written_;  // layer files that belong here, relative to the blob
-  int64_t layers_ = 0;             // in manifests
+  int64_t layers_ = 0;  // in OUT's manifests
   Seen seen_;
 };
 
 }  // namespace
 
-Seen observe(const OutputDirectory& directory, const Wanted& wanted) {
-  Seen seen = Observer(directory, wanted).look();
-  // Another shard may begin or end between two look-ups: then its file was there before its record.
-  for (int again = 0; again < 2; ++again) {
-    const bool settled = seen.there != There::kForeign && seen.there != There::kStray;
-    if (!wanted.shard || settled) break;
-    seen = Observer(directory, wanted).look();
-  }
-  return seen;
+Seen observe(const Sibling& sibling, const Wanted& wanted) {
+  return Observer(sibling, wanted).look();
+}
+
+fs::path blob_place(const fs::path& home, bool include_rest) {
+  return include_rest ? home / kBlobFolder : home;
+}
+
+int64_t finished_layers(const JournalContent& journal) {
+  return std::ranges::count_if(journal.files,
+                               [](const auto& entry) { return !entry.second.tensors.empty(); });
+}
+
+int64_t layer_files(const std::vector<Manifest>& manifests) {
+  int64_t count = 0;
+  for (const Manifest& manifest : manifests) count += std::ssize(manifest.layers);
+  return count;
 }
 
 }  // namespace mxfp4

@@ -3,8 +3,8 @@
 // in testdata/output/states.txt.
 //
 // Other questions are asked elsewhere. May OUT be written at all (a file, a place inside a blob,
-// another process): OutputDirectory. Is it complete enough to be read: decision/unfinished.hpp.
-// Are all shards there and whole: finalize.
+// another process, a mount point): Sibling. Is it complete enough to be read:
+// decision/unfinished.hpp. Are all shards there and whole: finalize.
 #pragma once
 
 #include <array>
@@ -16,23 +16,19 @@
 
 namespace mxfp4 {
 
-// What is there. "This conversion" has the plan of the run that asks: its flags and its program.
-// The last three are seen only by a shard.
+// What is in OUT and, if it is unfinished, beside it. "This conversion" has the plan of the run
+// that asks: its input, its flags and its program.
 enum class There : uint8_t {
   kNothing,
   kForeign,
   kResult,
+  kOtherResult,
   kUnfinished,
   kUnfinishedOther,
-  kOtherResult,
-  kPieces,
-  kStray,
-  kShards,
-  kShardsOther,
-  kOwnShard,
   kOwnShardOther,
+  kOtherWay,
 };
-inline constexpr size_t kTheres = static_cast<size_t>(There::kOwnShardOther) + 1;
+inline constexpr size_t kTheres = static_cast<size_t>(There::kOtherWay) + 1;
 
 enum class Asked : uint8_t {
   kPlain,
@@ -42,14 +38,13 @@ enum class Asked : uint8_t {
   kShardResume,
   kShardForce,
   kUnpack,
-  kUnpackForce,
 };
-inline constexpr size_t kAskeds = static_cast<size_t>(Asked::kUnpackForce) + 1;
+inline constexpr size_t kAskeds = static_cast<size_t>(Asked::kUnpack) + 1;
 
 enum class Does : uint8_t {
-  kBegin,     // writes into OUT
-  kContinue,  // keeps the files that a record names and that are whole, and makes the other ones
-  kReplace,   // builds beside what is there, whose every file has to show that it may be removed
+  kBegin,
+  kContinue,  // keeps what is whole of this conversion, in OUT and beside it, and makes the rest
+  kReplace,   // makes everything; what is in OUT stays until then
   kRefuse,
 };
 
@@ -69,13 +64,13 @@ struct Answer {
 // What a refusal names.
 struct Named {
   std::string out;   // OUT, as it was given
-  std::string at;    // the blob, the record or the directory around it
+  std::string at;    // the blob, or the directory of the unfinished run
   std::string what;  // a file, flags that differ, a rank
 };
 [[nodiscard]] Error refusal(const Answer& answer, const Named& named);
 
 // Answers that a closer look gives to Does::kReplace.
-extern const Answer kKeepsForeign;  // a file's content does not show that this program wrote it
+extern const Answer kKeepsForeign;  // no manifest names a file, or it was edited
 extern const Answer kKeepsRank;     // a rank is complete, and this conversion does not make it
 
 }  // namespace mxfp4

@@ -63,9 +63,10 @@ stopped() {
 in_the_middle() {
   local part
   part=$(printf 'shard-%03d-of-004' "$1")
-  [ ! -e "out/mxfp4_repack.$part.json" ] || fail "shard $1 is complete"
+  local record=.out.mxfp4_repack-new/$part.progress
+  ! grep -q '"ready"' "$record" || fail "shard $1 is complete"
   # A file is recorded just before it has its name.
-  grep -q 'layer-[0-9]*\.safetensors' "out/.mxfp4_repack.$part.progress" || fail "shard $1 has no file"
+  grep -q '"file":"layer-[0-9]*\.safetensors' "$record" || fail "shard $1 has no file"
 }
 
 wait_for 60 'the middle of task 1' stopped 1
@@ -119,16 +120,16 @@ diff -r want out
 cp -r model broken
 expect_exit 0 "$BIN" convert broken -o other "${flags[@]}" --shard 0/3
 expect_exit 5 "$submit" --wait 4 -- broken -o other "${flags[@]}"
-expect_one_error 'a shard of another plan'
+expect_one_error 'begun as one of 3 shards, now of 4$'
 ! grep -q 'are job' stdout || fail 'jobs were queued'
 
 # A task that fails for good ends the finalize job too; the logs say why: other flags began its shard.
 expect_exit 137 preloaded FAULT_KILL_AT="$middle" \
   "$BIN" convert broken -o half --arch sm90 --backend MARLIN --level 3 --shard 3/4 --threads 1
-[ -s half/.mxfp4_repack.shard-003-of-004.progress ] || fail 'it was killed too early'
+[ -s .half.mxfp4_repack-new/shard-003-of-004.progress ] || fail 'it was killed too early'
 expect_exit 1 "$submit" --wait 4 -- broken -o half "${flags[@]}"
 grep -q 'error: half: not complete' stderr || fail 'no word about the failure'
-grep -q 'begun with other flags: --level: 3, now 19' mxfp4-repack-*_3.log ||
+grep -q 'begun otherwise: .*--level: 3, now 19' mxfp4-repack-*_3.log ||
   fail 'no reason in the log'
 stop_slurm
 [ -z "$(processes_of_slurm)" ] || fail 'something of Slurm is left'

@@ -18,26 +18,11 @@ expect_one_error 'the input is a blob, and only a checkpoint has the rest'
 expect_exit 5 "$BIN" convert one -o one/again --arch sm90
 [ ! -e out ] || fail 'something was written'
 
-# What --as-published wrote is the program's own: --force replaces it, by that command or another one. A
-# config.json that somebody changed, and any other file, is not.
+# Unpack replaces nothing.
 model=$TESTDATA/ingest/gptoss_hf
 expect_exit 0 "$BIN" unpack one -o published --as-published
 [ -s published/config.json ] || fail 'no config.json'
-cp -r published before
 expect_exit 5 "$BIN" unpack one -o published --as-published
-expect_exit 0 "$BIN" unpack one -o published --as-published --force
-diff -r before published || fail 'replaced by something else'
-for foreign in "config.json:changed it" "notes.txt:wrote it"; do
-  echo "${foreign#*:}" >>"published/${foreign%%:*}"
-  expect_exit 5 "$BIN" unpack one -o published --as-published --force
-  expect_one_error "published: holds ${foreign%%:*}, which this program did not write"
-  rm -r published && cp -r before published
-done
-expect_exit 0 "$BIN" unpack one -o published --force
-[ ! -e published/config.json ] || fail 'a file of the old result is left'
-rm -r published && mv before published
-expect_exit 0 "$BIN" convert "$model" -o published --arch sm90 --force -q
-expect_exit 0 "$BIN" verify published --against "$model" -q
 rm -r published
 
 # What the layout does not keep is said, and not made up.

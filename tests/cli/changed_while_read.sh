@@ -6,18 +6,18 @@ convert=("$BIN" convert model -o out --arch sm90 --compress none --threads 1)
 
 # change COMMAND...: runs it in the middle of a conversion; false if that was over too soon.
 change() {
-  rm -rf out
+  rm -rf out .out.*
   "${convert[@]}" >/dev/null 2>stderr &
   local pid=$! got=0
-  while kill -0 "$pid" 2>/dev/null && [ ! -e out/layer-00000.safetensors ]; do :; done
+  while kill -0 "$pid" 2>/dev/null && [ ! -e .out.mxfp4_repack-new/result/layer-00000.safetensors ]; do :; done
   kill -STOP "$pid" 2>/dev/null || true
-  [ ! -e out/mxfp4_repack.json ] || { kill -CONT "$pid"; wait "$pid" || true; return 1; }
+  [ ! -e out ] || { kill -CONT "$pid"; wait "$pid" || true; return 1; }
   "$@"
   kill -CONT "$pid"
   wait "$pid" || got=$?
   [ "$got" = 3 ] || fail "exit $got after $*"
-  [ ! -e out/mxfp4_repack.json ] || fail "a manifest after $*"
-  [ -z "$(find out -name '.*.tmp-*')" ] || fail "a temporary after $*"
+  [ ! -e out ] || fail "a result after $*"
+  [ -z "$(find . -name '.*.tmp-*')" ] || fail "a temporary after $*"
 }
 flip() { printf X | dd of=model/model.safetensors bs=1 seek=900000 conv=notrunc status=none; }
 grow() { printf X >>model/config.json; }

@@ -51,25 +51,34 @@ def quietly(*command, cwd=".", code=0, **variables):
     assert done.returncode == code, (command, done.returncode, done.stderr)
 
 
+def beside(out):
+    return os.path.join(os.path.dirname(out), f".{os.path.basename(out)}.mxfp4_repack-new")
+
+
 def prepare():
     shutil.copytree(os.path.join(TESTDATA, "ingest/gptoss_hf"), MODEL)
     quietly(*CONVERT[:-len(FLAGS) - 1], "whole", *FLAGS)
     quietly(*CONVERT[:-len(FLAGS) - 1], "rest", *FLAGS, "--include-rest", "--tp-size", "2")
     quietly(*CONVERT[:-len(FLAGS) - 1], "old", *FLAGS, "--compress", "none")
     quietly(BIN, "unpack", "whole", "-o", "loaded", "--threads", "1")
-    quietly(BIN, "unpack", "rest", "-o", "loaded2", "--threads", "1")
     quietly(BIN, "unpack", "whole", "-o", "published", "--as-published", "--threads", "1")
+    quietly(*CONVERT[:-len(FLAGS) - 1], "ranks", *FLAGS, "--tp-size", "2")
+    quietly(*CONVERT[:-len(FLAGS) - 1], "rank", *FLAGS, "--tp-size", "2", "--rank", "1")
+    shutil.copytree("whole", "hurt")
+    for name in os.listdir("hurt"):
+        if name.startswith("layer-00001") or name == "model.safetensors.index.json":
+            os.remove(f"hurt/{name}")
     for shard in "01":
         quietly(*CONVERT[:-len(FLAGS) - 1], "shards", *FLAGS, "--shard", f"{shard}/2")
         if shard == "0":
-            shutil.copytree("shards", "shard")
-    # A run that was killed when its second layer was complete.
-    files = {}
+            shutil.copytree(beside("shards"), beside("shard"))
+    # A run that was killed when its first layer was complete.
     for at in range(1, 200):
-        shutil.rmtree("cut", ignore_errors=True)
+        shutil.rmtree(beside("cut"), ignore_errors=True)
         done = subprocess.run([*CONVERT[:-len(FLAGS) - 1], "cut", *FLAGS], capture_output=True,
                               env={**os.environ, "LD_PRELOAD": FAULTS, "FAULT_KILL_AT": str(at)})
-        files = [name for name in os.listdir("cut")] if os.path.isdir("cut") else []
+        result = beside("cut") + "/result"
+        files = os.listdir(result) if os.path.isdir(result) else []
         if done.returncode == -9 and sum(name.startswith("layer-") for name in files) == 1:
             return
     raise AssertionError("no kill left one layer")
@@ -81,8 +90,8 @@ def plain(extra=(), mend="--resume"):
 
 UNPACK = [BIN, "unpack", "../whole", "-o", "out", "--threads", "1"]
 PUBLISHED = [*UNPACK, "--as-published"]
-# Nothing replaces what may be anybody's: a journal that could not be removed goes by hand.
-PUBLISH_AGAIN = ["sh", "-c", 'rm -f out/.mxfp4_repack.progress; [ -e out/config.json ] || exec "$@"', "sh", *PUBLISHED]
+# The result may be in place, with a warning of what lies beside it, which goes by hand.
+AGAIN = ["sh", "-c", '[ ! -e out ] || exec rm -rf .out.mxfp4_repack-new; exec "$@"', "sh"]
 SCENARIOS = {
     "convert": Scenario(None, *plain(), "whole", "unfinished"),
     "rest": Scenario(None, *plain(["--include-rest", "--tp-size", "2"]), "rest", "unfinished"),
@@ -90,30 +99,28 @@ SCENARIOS = {
     "resume": Scenario("cut", *plain(["--resume"], "-q"), "whole", "unfinished"),
     "force": Scenario("old", *plain(["--force"], "-q"), "whole", "old"),
     "force_rest": Scenario("rest", *plain(["--force"], "-q"), "whole", "old"),
-    "unpack": Scenario(None, UNPACK, [*UNPACK, "--force"], "loaded", "nothing"),
-    "unpack_force": Scenario("loaded2", [*UNPACK, "--force"], [*UNPACK, "--force"], "loaded", "old"),
-    "published": Scenario(None, PUBLISHED, PUBLISH_AGAIN, "published", "nothing"),
+    "ranks": Scenario("rank", *plain(["--tp-size", "2", "--resume"], "-q"), "ranks", "kept"),
+    "repair": Scenario("hurt", *plain(["--resume"], "-q"), "whole", "kept"),
+    "unpack": Scenario(None, UNPACK, AGAIN + UNPACK, "loaded", "nothing"),
+    "published": Scenario(None, PUBLISHED, AGAIN + PUBLISHED, "published", "nothing"),
     "shard": Scenario("shard", [*CONVERT, "--shard", "1/2"], [*CONVERT, "--shard", "1/2", "--resume"], "shards",
                       "unfinished"),
     "finalize": Scenario("shards", [BIN, "finalize", "out", "-q"], [BIN, "finalize", "out", "-q"], "whole", "records"),
 }
 
-LEFTOVER = re.compile(r"^\.mxfp4_repack|^\.out\.mxfp4_repack|\.tmp-")
-
-
-def files_of(root, leftovers=True):
+def files_of(root):
     found = {}
     for folder, folders, names in os.walk(root):
         for name in [*names, *folders]:
             path = os.path.relpath(os.path.join(folder, name), root)
-            if leftovers or not any(LEFTOVER.search(part) for part in path.split("/")):
+            # Of a shard that was killed: finalize removes it.
+            if ".tmp-" not in name or "mxfp4_repack-new" not in root:
                 found[path] = os.path.join(root, path)
     return found
 
 
-# Shards' manifests name the machine's files: the input's time is in them.
-def same(a, b, leftovers=False):
-    one, other = files_of(a, leftovers), files_of(b, leftovers)
+def same(a, b):
+    one, other = files_of(a), files_of(b)
     return one.keys() == other.keys() and all(
         os.path.isdir(one[name]) or filecmp.cmp(one[name], other[name], shallow=False) for name in one)
 
@@ -122,9 +129,15 @@ def start(name):
     scenario = SCENARIOS[name]
     shutil.rmtree("work", ignore_errors=True)
     os.mkdir("work")
-    if scenario.begin:
-        shutil.copytree(scenario.begin, "work/out", symlinks=True)
+    for there, out in ((scenario.begin, "work/out"), (beside(scenario.begin or ""), beside("work/out"))):
+        if scenario.begin and os.path.isdir(there):
+            shutil.copytree(there, out, symlinks=True)
     return scenario
+
+
+def made(name, out):
+    """What the scenario makes: a shard's files stay beside OUT."""
+    return beside(out) + "/result" if name == "shard" else out
 
 
 def run(command, **variables):
@@ -194,48 +207,44 @@ def judge(case):
         return jobs.MISSED
     # A library that may not throw ends the program, as a kill does: without a hint, and temporaries stay.
     killed = case.call == "allocate" and done.returncode == 5 and "hint: " not in done.stderr
-    # Who finds a lock taken leaves the other's file.
-    locked = (case.call, case.error) == ("flock", "EAGAIN")
-    wrong = judge_left(scenario._replace(left="killed") if killed else scenario, done, locked)
-    if killed and case.scenario == "published":
-        shutil.rmtree("work/out", ignore_errors=True)  # by hand: nothing shows whose config.json it is
+    wrong = judge_left(case.scenario, scenario._replace(left="killed") if killed else scenario, done)
     if wrong is None:
         again = run(scenario.mend, LD_PRELOAD="")  # nothing fails; a shell may not take a library with sanitizers
         if again.returncode != 0:
             wrong = f"mending ends with {again.returncode}: {again.stderr.strip()}"
-        elif not same("work/out", scenario.want, leftovers=True):
+        elif not same(made(case.scenario, "work/out"), made(case.scenario, scenario.want)):
             wrong = "mended, but other files"
-        elif os.listdir("work") != ["out"]:
+        elif len(os.listdir("work")) != 1:
             wrong = f"mended, but left {os.listdir('work')}"
     return wrong and f"{where}\n  exit {done.returncode}: {done.stderr.strip()}\n  {wrong}"
 
 
-def judge_left(scenario, done, locked=False):
+def judge_left(name, scenario, done):
     out = files_of("work/out")
-    if locked:
-        out.pop(".mxfp4_repack.progress", None)
-    left = [name for name in files_of("work") if any(LEFTOVER.search(part) for part in name.split("/"))]
     errors = [line for line in done.stderr.splitlines() if line.startswith("mxfp4-repack: error: ")]
     if done.returncode == 0:
-        if not same("work/out", scenario.want):
+        if not same(made(name, "work/out"), made(name, scenario.want)):
             return "exit 0 and other files"
         if errors:
             return "exit 0 and an error"
-        if [name for name in left if name not in files_of(scenario.want)] and "warning: " not in done.stderr:
-            return f"left without a word: {left}"
+        if len(os.listdir("work")) != 1 and "warning: " not in done.stderr:
+            return f"left without a word: {os.listdir('work')}"
         return None
     if done.returncode not in (3, 5):
         return "another exit code"
     if len(errors) != 1 or not re.search(r"^ \.: |out|whole|model|mxfp4", errors[0][20:]):
         return "not one error line that names a file"
-    manifests = [name for name in out if os.path.basename(name) == "mxfp4_repack.json"]
-    if scenario.left == "unfinished" and manifests:
-        return f"a failure with a manifest: {manifests}"
+    if scenario.left == "unfinished" and out:
+        return f"a failure, and OUT holds something: {list(out)}"
     if scenario.left == "old" and not same("work/out", scenario.begin):
         return "a failure, and the old result is not whole"
+    if scenario.left == "kept" and not all(
+            os.path.isdir(path) or name in out and filecmp.cmp(path, out[name], shallow=False)
+            for name, path in files_of(scenario.begin).items()):
+        return "a failure, and files of the old result are gone"
     if scenario.left == "nothing" and any(os.path.isfile(path) for path in out.values()):
         return f"a failure, and files: {list(out)}"
-    if scenario.left == "records" and not any(".shard-" in name for name in out):
+    if scenario.left == "records" and not any(name.endswith(".progress") for name in files_of(beside("work/out"))):
         return "a failure, and the shards' records are gone"
     return None
 

@@ -131,11 +131,11 @@ command rm -rf home/hub
 
 # Killed again and again, it goes on at the layer.
 kills=0
-command rm -rf there
+command rm -rf there .there.*
 for attempt in $(seq 200); do
   got=0
   timeout -s KILL "0.$((10 + attempt % 20))" "$BIN" convert $far -o there $made -q --resume --threads 2 >/dev/null 2>stderr || got=$?
-  [ $got = 0 ] && { command rm -rf there; continue; }
+  [ $got = 0 ] && { command rm -rf there .there.*; continue; }
   [ $got = 137 ] || { cat stderr; fail "exit $got"; }
   kills=$((kills + 1))
   [ $kills -lt 20 ] || break

@@ -26,7 +26,7 @@ fills() {
     5)
       expect_one_error 'small'
       [ "$(grep -vc 'no --revision: taking' stderr)" -le 2 ] || fail "more than an error and a hint at $options: $(cat stderr)"
-      [ -z "$(find small -name mxfp4_repack.json)" ] || fail "a manifest at $options"
+      [ ! -e small/out ] || fail "a result at $options"
       [ -z "$(find small -name '.*.tmp-*')" ] || fail "a temporary at $options"
       full=$((full + 1))
       mount -o remount,size=64m,nr_inodes=1000 small
@@ -68,7 +68,7 @@ umount small
 for options in size=16k size=1m size=64m,nr_inodes=3 size=64m,nr_inodes=4; do
   mount -t tmpfs -o $options none small
   expect_exit 5 "$BIN" unpack want0 -o small/back
-  expect_one_error 'small/back'
+  expect_one_error 'small/.*back'
   ! grep -q -- --shard stderr || fail "a hint at a flag that unpack does not have: $(cat stderr)"
   [ -z "$(find small -type f)" ] || fail "unpack left files at $options"
   umount small

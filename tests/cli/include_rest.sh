@@ -160,35 +160,36 @@ expect_exit 0 "$BIN" verify ranks --against input
 cp -r input named
 printf '{}\n' >named/layer-map.json
 head -c 600000 /dev/zero >named/zeros.txt
+begun=.stopped.mxfp4_repack-new
 limited() { expect_exit 5 bash -c 'ulimit -f 500; exec "$@"' - "$BIN" convert named -o stopped "${flags[@]}" --include-rest "$@"; }
 limited
-[ -e stopped/layer-map.json ] || fail 'it was stopped too early'
+[ -e $begun/result/layer-map.json ] || fail 'it was stopped too early'
 expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
 expect_exit 0 "$BIN" verify stopped --against named
 cmp named/layer-map.json stopped/layer-map.json
 # What is there is believed only by its bytes: other ones of the same size are made again.
 rm -r stopped
 limited
-[ -e stopped/rest-00001.safetensors ] || fail 'it was stopped too early'
+[ -e $begun/result/rest-00001.safetensors ] || fail 'it was stopped too early'
 for file in rest-00001.safetensors layer-map.json; do
-  tail -c 1 "stopped/$file" | tr '\0-\377' '\1-\377\0' >other
-  truncate -s -1 "stopped/$file"
-  cat other >>"stopped/$file"
+  tail -c 1 "$begun/result/$file" | tr '\0-\377' '\1-\377\0' >other
+  truncate -s -1 "$begun/result/$file"
+  cat other >>"$begun/result/$file"
 done
 expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
 expect_exit 0 "$BIN" verify stopped --against named
 # The first run's --include-rest is named, like any other flag.
 rm -r stopped
 limited
-cp -r stopped copy
+cp -r $begun copy
 for extra in '' --dry-run; do
   # shellcheck disable=SC2086
   expect_exit 2 "$BIN" convert named -o stopped "${flags[@]}" --resume $extra
-  expect_one_error 'begun with other flags: --include-rest: given, now not given$'
+  expect_one_error 'begun otherwise: --include-rest: given, now not given$'
 done
-diff -r copy stopped
-rm -r stopped copy
-# A replacement that was cut off leaves a complete result only without --include-rest.
+diff -r copy $begun
+rm -r $begun copy
+# A replacement that was cut off leaves the old result, complete; the run that began it goes on.
 expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}"
 limited --force
 expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --resume
@@ -199,41 +200,31 @@ expect_exit 0 "$BIN" verify stopped --against named
 # A side file that changed since the first run is a change of the input.
 rm -r stopped
 limited
-cp -r stopped copy
+cp -r $begun copy
 printf '[]\n' >named/layer-map.json
 expect_exit 2 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
 expect_one_error 'stopped: the unfinished conversion was begun on an input that has changed since$'
-diff -r copy stopped
-rm -r stopped copy
+diff -r copy $begun
+rm -r $begun copy
 # Also between two shards, of which one copies the side files for all.
 named_shard() { "$BIN" convert named -o stopped "${flags[@]}" --include-rest --shard "$@"; }
 expect_exit 0 named_shard 0/2
 touch -d '2001-02-03' named/layer-map.json
 expect_exit 5 named_shard 1/2
-expect_one_error 'shard-000-of-002.json: the input changed since that shard was written'
+expect_one_error 'shard-000-of-002.progress: begun on an input that has changed since$'
 expect_exit 0 named_shard 0/2 --force
 expect_exit 0 named_shard 1/2
 expect_exit 0 "$BIN" finalize stopped
 expect_exit 0 "$BIN" verify stopped --against named
 rm -r stopped
 
-# finalize takes the model directory or the blob in it, by any name.
+# finalize gives the directory that one process writes.
 for i in 0 1; do
   expect_exit 0 "$BIN" convert input -o shards "${flags[@]}" --include-rest --shard "$i/2"
 done
-while read -r folder path; do
-  cp -r shards copy
-  (cd "$folder" && "$BIN" finalize "$path" -q) || fail "finalize $path in $folder"
-  diff -r out copy
-  rm -r copy
-done <<'END'
-. copy
-. copy/mxfp4_repack
-. copy/mxfp4_repack/
-copy mxfp4_repack
-copy/mxfp4_repack .
-copy/mxfp4_repack ./
-END
+expect_exit 0 "$BIN" finalize shards
+diff -r out shards
+for path in shards shards/mxfp4_repack; do expect_exit 0 "$BIN" finalize $path; done
 
 # --force knows its own files, and no others.
 expect_exit 5 "$BIN" convert input -o out "${flags[@]}" --include-rest

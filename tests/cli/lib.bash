@@ -24,14 +24,14 @@ expect_one_error() {
 expect_interruptions() {
   local out=$1 said=$2 check=$3 started took signal code attempt got delay stopped=
   shift 3
-  rm -rf "$out"
+  rm -rf "$out" ".$out.mxfp4_repack-new"
   started=$(date +%s%N)
   expect_exit 0 "$@"
   took=$((($(date +%s%N) - started) / 1000000))
   for signal in INT TERM HUP; do
     case $signal in INT) code=130 ;; TERM) code=143 ;; HUP) code=129 ;; esac
     for attempt in $(seq 60); do
-      rm -rf "$out"
+      rm -rf "$out" ".$out.mxfp4_repack-new"
       got=0
       delay=$((took * (attempt % 9 + 1) / 10))
       # The starter of the tests may ignore signals, as nohup ignores SIGHUP.

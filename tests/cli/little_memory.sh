@@ -15,7 +15,7 @@ limited() {
   local want=$1 mend=$2 kib got stopped=0
   shift 2
   for kib in $(seq 13000 50 48000 | shuf --random-source=<(yes "${SEED:-1}") | head -n "${LIMITS:-16}"); do
-    rm -rf out
+    rm -rf out .out.*
     got=0
     (ulimit -v "$kib" && exec "$@" >stdout 2>stderr) || got=$?
     case $got in

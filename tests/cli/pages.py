@@ -116,28 +116,34 @@ def engine(name, words):
         assert os.environ.get("MXFP4_REPACK_SOURCE") == "checkpoint" or os.path.isdir(blob), f"no {blob}"
 
 
+def remove(out):
+    """With what an unfinished run left beside it."""
+    for path in (out, os.path.join(os.path.dirname(out.rstrip("/")), f".{os.path.basename(out.rstrip('/'))}.mxfp4_repack-new")):
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def prepare(command):
     """What a page takes for granted: a machine's facts, blobs, unfinished shards; and a new OUT."""
     def run(*words):
         subprocess.run(["programs/mxfp4-repack", *words, "-q"], check=True, stdout=subprocess.DEVNULL)
 
     out = re.search(r"(?:-o|--output) (\S+)", command)
-    if out:
-        shutil.rmtree(out.group(1), ignore_errors=True)
+    if out and "--shard" not in command:
+        remove(out.group(1))
     for name, text in (("facts.json", FACTS),):
         if name in command and ">" not in command and not os.path.exists(name):
             with open(name, "w") as file:
                 file.write(text)
     if command.startswith("mxfp4-repack finalize"):
-        if not os.path.exists("packed") or os.path.exists("packed/mxfp4_repack.json"):
-            shutil.rmtree("packed", ignore_errors=True)
+        if not os.path.exists(".packed.mxfp4_repack-new"):
+            remove("packed")
             for shard in range(2):
                 run("convert", "model", "-o", "packed", "--arch", "sm90", "--shard", f"{shard}/2")
         return
     for name in ("packed", "packed-again", "THIS_DIRECTORY"):
         used = re.search(rf"(?<!-o )\b{name}(?=/| |$)(?!\S*>)", command)
         if used and not os.path.exists(f"{name}/mxfp4_repack.json") and not os.path.exists(f"{name}/rank-00-of-08"):
-            shutil.rmtree(name, ignore_errors=True)
+            remove(name)
             run("convert", "model", "-o", name, "--arch", "sm90")
 
 
@@ -152,7 +158,7 @@ def main():
         if not commands:
             sys.exit(f"{page}: no commands")
         for name in ("packed", "packed-again"):
-            shutil.rmtree(name, ignore_errors=True)
+            remove(name)
         for command in commands:
             prepare(command)
             # The files that packages install, and names that a reader puts in.

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 import jobs
-from every_call import BIN, SCENARIOS, files_of, prepare, same, start
+from every_call import BIN, SCENARIOS, files_of, made, prepare, same, start
 
 TRACE = os.environ["TRACE"]
 NOTHING, EVERYTHING = 0, 1  # draws: all that was not synced is lost, and nothing is
@@ -194,8 +194,8 @@ def verify():
 
 
 # What was to be removed may be there again: no removal has to be durable.
-def holds(want):
-    wanted, found = files_of(want, leftovers=False), files_of("work/out")
+def holds(name):
+    wanted, found = files_of(made(name, SCENARIOS[name].want)), files_of(made(name, "work/out"))
     return all(name in found and (os.path.isdir(path) or filecmp.cmp(path, found[name], shallow=False))
                for name, path in wanted.items())
 
@@ -205,10 +205,9 @@ def judge(name, trace, step, draw):
     lay_out(trace, *left_of(trace, step, draw))
     wrong = None
     finished = step == trace.steps
-    blob = name != "unpack" and name != "unpack_force"
-    if finished and not holds(scenario.want) or finished and blob and name != "shard" and verify() != 0:
+    blob = name != "unpack"
+    if finished and not holds(name) or finished and blob and name != "shard" and verify() != 0:
         wrong = "exit 0, and the result is not there after the cut"
-    # In the current directory each file moves by itself: between them there is no manifest, and mending goes on.
     elif scenario.left == "old" and blob and verify() != 0:
         wrong = "neither the old result nor the new one is whole"
     elif blob and name != "finalize" and verify() == 1:
@@ -217,10 +216,9 @@ def judge(name, trace, step, draw):
         again = run(scenario.mend)
         if again.returncode != 0:
             wrong = f"mending ends with {again.returncode}: {again.stderr.strip()}"
-        # A shard leaves temporaries, which could be those of another one that is at work; finalize removes them.
-        elif not same("work/out", scenario.want, leftovers=name != "shard"):
+        elif not same(made(name, "work/out"), made(name, scenario.want)):
             wrong = "mended, but other files"
-        elif os.listdir("work") != ["out"]:
+        elif len(os.listdir("work")) != 1:
             wrong = f"mended, but left {os.listdir('work')}"
     return wrong
 

@@ -31,7 +31,7 @@ check_writers() {
 rounds=${WRITER_ROUNDS:-8}
 wins=0
 for ((round = 0; round < rounds; ++round)); do
-  rm -rf out
+  rm -rf out .out.*
   pids=() codes=
   i=0
   for flags in '--compress none' '--compress zstd --resume' '--compress none --force' \
@@ -49,10 +49,10 @@ for ((round = 0; round < rounds; ++round)); do
 done
 
 # A writer that is stopped keeps the others away; one that is killed does not.
-rm -rf out
+rm -rf out .out.*
 "${convert[@]}" -o out --compress none --threads 1 >/dev/null 2>&1 &
 first=$!
-while kill -0 $first 2>/dev/null && [ ! -e out/layer-00000.safetensors ]; do :; done
+while kill -0 $first 2>/dev/null && [ ! -e .out.mxfp4_repack-new/result/layer-00000.safetensors ]; do :; done
 kill -STOP $first 2>/dev/null || true
 if [ ! -e out/mxfp4_repack.json ]; then
   for flag in '' --force --resume; do

@@ -44,11 +44,11 @@ std::vector<std::byte> round_trip(const fs::path& model, mxfp4::Backend backend,
                 static_cast<long long>(repack.commit().data_bytes));
   }
   const mxfp4::Manifest manifest = mxfp4::read_manifest(scratch / "packed");
-  const auto restored = mxfp4::restore_blob(scratch / "packed", manifest,
-                                            mxfp4::Directory::make(scratch / "restored"), {}, {});
+  const auto restored =
+      mxfp4::restore_blob(scratch / "packed", manifest, mxfp4::Directory(scratch), {}, {});
   if (!restored.lost.empty()) return {};
   const int64_t first = manifest.layers.front().index;
-  return data_of(scratch / "restored" / mxfp4::layer_file_name(first, false));
+  return data_of(scratch / mxfp4::layer_file_name(first, false));
 }
 
 }  // namespace

@@ -110,12 +110,9 @@ void round_trip(OpenedCheckpoint& checkpoint, const Conversion& conversion, cons
   const RepackPlan plan = plan_repack(checkpoint, conversion, options);
   std::vector<Manifest> manifests;
   {
-    ConversionOutput output({.output = scratch / "packed",
-                             .input = checkpoint.path,
-                             .shard = {},
-                             .flags = {},
-                             .between = [] {}},
-                            plan.manifests, *checkpoint.source);
+    ConversionOutput output(
+        {.output = scratch / "packed", .input = checkpoint.path, .shard = {}, .between = [] {}},
+        plan.manifests, *checkpoint.source);
     Repack repack(checkpoint, conversion, plan, output, options);
     int64_t moved = 0;
     repack.run({.progress = [&](int64_t bytes) { moved += bytes; }});
@@ -133,8 +130,9 @@ void round_trip(OpenedCheckpoint& checkpoint, const Conversion& conversion, cons
     EXPECT_EQ(compare_with_checkpoint(checkpoint.source, {.path = checkpoint.path}, blob, manifest,
                                       {}, {}),
               std::vector<std::string>());
-    const RestoreResult restored = restore_blob(
-        blob, manifest, Directory::make(scratch / "restored" / blob.filename()), {}, {});
+    const fs::path back = scratch / "restored" / blob.filename();
+    fs::create_directories(back);
+    const RestoreResult restored = restore_blob(blob, manifest, Directory(back), {}, {});
     EXPECT_EQ(restored.files, static_cast<int64_t>(manifest.layers.size()));
   }
   fs::remove_all(scratch);

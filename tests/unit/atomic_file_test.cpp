@@ -25,18 +25,19 @@ class AtomicFileTest : public testing::Test {
 
 TEST_F(AtomicFileTest, PublishesWithTheUsualPermissions) {
   const mode_t before = umask(027);
-  write_file_atomically(Directory(directory_), "a", "text");
+  AtomicFile(Directory(directory_), "a").commit();
   umask(before);
   EXPECT_EQ(fs::status(directory_ / "a").permissions(), fs::perms{0640});
 }
 
 TEST_F(AtomicFileTest, MakesDirectoriesThatAreMissing) {
-  make_directories(directory_ / "a/b/../c/");
+  MadeDirectories made;
+  made.make(directory_ / "a/b/../c/");
   EXPECT_TRUE(fs::is_directory(directory_ / "a/b"));
   EXPECT_TRUE(fs::is_directory(directory_ / "a/c"));
-  write_file_atomically(Directory(directory_ / "a"), "file", "text");
+  AtomicFile(Directory(directory_ / "a"), "file").commit();
   try {
-    make_directories(directory_ / "a/file/below");
+    made.make(directory_ / "a/file/below");
     FAIL() << "made";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kOutput);

@@ -14,7 +14,7 @@
 
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/layout_facts.hpp"
-#include "formats/blob/shard_manifest.hpp"
+#include "formats/blob/planned.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/output/conversion_output.hpp"
 #include "lib/plan/plan.hpp"
@@ -131,7 +131,6 @@ inline OutputRequest request_of(const OutRun& run, const std::filesystem::path& 
           .include_rest = run.include_rest,
           .force = run.force,
           .shard = run.shard,
-          .flags = {{"--arch", run.arch}},
           .between = {}};
 }
 
@@ -143,12 +142,13 @@ inline void run_into(const std::filesystem::path& out, const OutRun& run, bool c
     (void)output.blob().folder(rank_directory(manifest.rank));
     for (const ManifestLayer& layer : manifest.layers) {
       const std::string name = name_in_blob(manifest.rank, layer.file);
+      if (output.keep_layer(name, manifest, layer, 1)) continue;
       output.finished({name, layer.size, layer.xxh3_128, tensor_sums(layer)}, {});
       std::ofstream(output.blob().path() / name) << layer_bytes_of(manifest, layer);
       if (!commit) return;
     }
   }
-  output.commit(manifests, {});
+  output.commit({});
 }
 inline void complete(const std::filesystem::path& out, const OutRun& run) {
   run_into(out, run, true);
@@ -156,12 +156,4 @@ inline void complete(const std::filesystem::path& out, const OutRun& run) {
 inline void cut_off(const std::filesystem::path& out, const OutRun& run) {
   run_into(out, run, false);
 }
-// Beside what is there, which a run would refuse.
-inline void record_run(const std::filesystem::path& out, const std::string& plan) {
-  JournalHead head;
-  head.plan = plan;
-  head.layer_files = 2;
-  Journal(Directory::make(out), journal_name({})).begin(head);
-}
-
 }  // namespace mxfp4::test

@@ -11,14 +11,12 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "formats/output/conversion_output.hpp"
-#include "formats/output/unpack_output.hpp"
 #include "tests/testdata.hpp"
 #include "tests/unit/made_output.hpp"
 #include "tests/unit/scratch_path.hpp"
@@ -33,7 +31,6 @@ const fs::path kObservedFile = test::testdata("output/observed.txt");
 using test::complete;
 using test::cut_off;
 using test::OutRun;
-using test::record_run;
 
 constexpr Shard kFirst{0, 2};
 constexpr Shard kSecond{1, 2};
@@ -51,11 +48,7 @@ const std::vector<OutCase>& out_cases() {
       {"nothing", [](const fs::path&) {}},
       {"an empty directory", [](const fs::path& out) { fs::create_directory(out); }},
       {"a file", [](const fs::path& out) { std::ofstream(out) << "text"; }},
-      {"a directory that is written",
-       [](const fs::path& out) { fs::create_directory(out); },
-       {},
-       "out",
-       true},
+      {"a directory that is written", [](const fs::path&) {}, {}, "out", true},
       {"a folder of a blob",
        [](const fs::path& out) { complete(out.parent_path(), {}); },
        {},
@@ -66,15 +59,15 @@ const std::vector<OutCase>& out_cases() {
        "out/in"},
       {"notes",
        [](const fs::path& out) {
+         fs::create_directory(out);
+         std::ofstream(out / "notes.txt") << "mine";
+       }},
+      {"notes beside the result",
+       [](const fs::path& out) {
          complete(out, {});
          std::ofstream(out / "notes.txt") << "mine";
        }},
       {"the result", [](const fs::path& out) { complete(out, {}); }},
-      {"the result and a journal",
-       [](const fs::path& out) {
-         complete(out, {});
-         record_run(out, plan_identity(test::planned_of({})));
-       }},
       {"the result in a model directory",
        [](const fs::path& out) { complete(out, {.include_rest = true}); },
        {.include_rest = true}},
@@ -85,6 +78,11 @@ const std::vector<OutCase>& out_cases() {
        {.ranks = {0, 1}}},
       {"rank 0, which --rank 1 leaves out",
        [](const fs::path& out) { complete(out, {.ranks = {0}}); },
+       {.ranks = {1}}},
+      {"ranks 0 and 1, of which --rank 1 makes one",
+       [](const fs::path& out) {
+         complete(out, {.ranks = {0, 1}});
+       },
        {.ranks = {1}}},
       {"rank 0 for another machine",
        [](const fs::path& out) { complete(out, {.arch = "sm80", .ranks = {0}}); },
@@ -98,15 +96,10 @@ const std::vector<OutCase>& out_cases() {
          fs::resize_file(out / kManifestName, 100);
        }},
       {"a run that was cut off", [](const fs::path& out) { cut_off(out, {}); }},
-      {"a run into a directory with the name of a blob's folder",
-       [](const fs::path& out) { cut_off(out, {}); },
-       {},
-       std::string(kBlobFolder)},
       {"a run for another machine", [](const fs::path& out) { cut_off(out, {.arch = "sm80"}); }},
       {"a run before the input changed",
        [](const fs::path& out) { cut_off(out, {.mtime_ns = 2}); }},
       {"a run on another input", [](const fs::path& out) { cut_off(out, {.model = "two"}); }},
-      {"an unpack", [](const fs::path& out) { record_run(out, std::string(kUnpackPlan)); }},
       {"--force that was cut off",
        [](const fs::path& out) {
          complete(out, {.arch = "sm80"});
@@ -117,64 +110,27 @@ const std::vector<OutCase>& out_cases() {
          complete(out, {});
          cut_off(out, {.arch = "sm80", .force = true});
        }},
-      {"--force that was cut off, and the result removed",
-       [](const fs::path& out) {
-         complete(out, {.arch = "sm80"});
-         cut_off(out, {.force = true});
-         fs::remove_all(out);
-         fs::create_directory(out);
-       }},
       {"shard 1/2", [](const fs::path& out) { complete(out, {.shard = kSecond}); }},
-      {"shard 1/2 and a run of no shard",
-       [](const fs::path& out) {
-         complete(out, {.shard = kSecond});
-         record_run(out, plan_identity(test::planned_of({})));
-       }},
       {"shard 1/2 for another machine",
        [](const fs::path& out) { complete(out, {.arch = "sm80", .shard = kSecond}); }},
       {"shard 1/2 before the input changed",
        [](const fs::path& out) { complete(out, {.mtime_ns = 2, .shard = kSecond}); }},
-      {"shard 0/2 before the input changed",
-       [](const fs::path& out) { complete(out, {.mtime_ns = 2, .shard = kFirst}); }},
       {"shard 0/2", [](const fs::path& out) { complete(out, {.shard = kFirst}); }},
-      {"a run of shard 0/2", [](const fs::path& out) { cut_off(out, {.shard = kFirst}); }},
+      {"a run of shard 0/2 for another machine",
+       [](const fs::path& out) { cut_off(out, {.arch = "sm80", .shard = kFirst}); }},
       {"a run of shard 0/2 beside shard 1/2",
        [](const fs::path& out) {
          complete(out, {.shard = kSecond});
          cut_off(out, {.shard = kFirst});
        }},
-      {"a run of shard 0/2 for another machine",
-       [](const fs::path& out) { cut_off(out, {.arch = "sm80", .shard = kFirst}); }},
-      {"a run of shard 0/2 before the input changed",
-       [](const fs::path& out) { cut_off(out, {.mtime_ns = 2, .shard = kFirst}); }},
-      {"a run of shard 0/2 on another input",
-       [](const fs::path& out) { cut_off(out, {.model = "two", .shard = kFirst}); }},
-      {"a run of shard 1/2", [](const fs::path& out) { cut_off(out, {.shard = kSecond}); }},
       {"a result without its manifest",
        [](const fs::path& out) {
          complete(out, {});
          fs::remove(out / kManifestName);
        }},
-      {"a file with the name of a layer's",
-       [](const fs::path& out) {
-         fs::create_directory(out);
-         std::ofstream(out / layer_file_name(0, false)) << "mine";
-       }},
-      {"another layer, without a manifest",
-       [](const fs::path& out) {
-         complete(out, {.layers = {0, 7}});
-         fs::remove(out / kManifestName);
-       }},
-      {"another layer beside a run that was cut off",
-       [](const fs::path& out) {
-         cut_off(out, {});
-         fs::copy(out / layer_file_name(0, false), out / layer_file_name(7, false));
-       }},
   };
   return kCases;
 }
-
-bool is_unpack(Asked asked) { return asked == Asked::kUnpack || asked == Asked::kUnpackForce; }
 
 OutRun asked_run(OutRun run, Asked asked) {
   if (asked == Asked::kShard || asked == Asked::kShardResume || asked == Asked::kShardForce) {
@@ -183,27 +139,20 @@ OutRun asked_run(OutRun run, Asked asked) {
   return run;
 }
 
-// What the program sees of the input: a shard's record has it.
-SourceSeen source_seen(const fs::path& scratch) {
-  complete(scratch, {.shard = kFirst});
-  return read_shard_manifest(scratch / shard_manifest_name(kFirst)).source;
-}
-
-// The state of OUT; nullopt if OutputDirectory itself refuses it.
+// The state of OUT; nullopt if Sibling itself refuses it.
 std::optional<There> seen_there(const fs::path& out, const OutRun& run, Asked asked,
                                 const SourceSeen& source) {
   Wanted wanted;
-  if (!is_unpack(asked)) {
+  if (asked != Asked::kUnpack) {
     wanted = {.planned = test::planned_of(run),
               .include_rest = run.include_rest,
               .shard = run.shard,
               .plan = plan_identity(test::planned_of(run)),
-              .source = source,
-              .flags = test::request_of(run, out).flags};
+              .source = source};
   }
   try {
-    const OutputDirectory directory(out, {}, run.shard.has_value(), /*look_only=*/true);
-    return observe(directory, wanted).there;
+    const Sibling sibling(out, run.shard.has_value());
+    return observe(sibling, wanted).there;
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -216,8 +165,11 @@ std::optional<Error> what_out_says(const fs::path& out, const OutRun& run, Asked
   request.resume = asked == Asked::kResume || asked == Asked::kShardResume;
   request.force = asked == Asked::kForce || asked == Asked::kShardForce;
   try {
-    if (is_unpack(asked)) {
-      const UnpackOutput output(out, {}, asked == Asked::kUnpackForce, 2, 100, {});
+    if (asked == Asked::kUnpack) {
+      const Sibling sibling(out);
+      const Seen seen = observe(sibling, {});
+      const Answer& answer = answer_to(seen.there, asked);
+      if (answer.does == Does::kRefuse) return refusal(answer, seen.named);
     } else {
       const ConversionOutput output(request, test::planned_of(run),
                                     test::UnreadSource(run.mtime_ns));
@@ -240,8 +192,8 @@ struct ObservedStates {
     fs::create_directories(root);
     const fs::path out = root / one.out;
     one.build(out);
-    std::unique_ptr<OutputDirectory> writer;
-    if (one.busy) writer = std::make_unique<OutputDirectory>(out);
+    std::optional<Sibling> writer;
+    if (one.busy) writer.emplace(out).make();
     std::vector<std::string> said;
     std::map<std::string, std::vector<std::string_view>> asked_of;
     for (size_t column = 0; column < kAskeds; ++column) {
@@ -266,14 +218,15 @@ struct ObservedStates {
     if (!there) return error ? words_of(*error) : "not refused";
     states.insert(*there);
     const Answer* answer = &answer_to(*there, asked);
-    if (error && answer->does == Does::kReplace) {
+    const bool damaged = error && error->kind() == ErrorKind::kInput;
+    if (error && answer->does == Does::kReplace && !damaged) {
       answer = error->hint_text() == kKeepsRank.hint ? &kKeepsRank : &kKeepsForeign;
     }
-    EXPECT_EQ(error.has_value(), answer->does == Does::kRefuse);
+    EXPECT_EQ(error.has_value(), damaged || answer->does == Does::kRefuse);
     if (!error) return std::string(text_of(*there));
+    if (damaged) return words_of(*error);
     refusals.insert(answer);
-    // A manifest that cannot be read says so itself.
-    EXPECT_TRUE(error->kind() == answer->kind || error->kind() == ErrorKind::kInput);
+    EXPECT_EQ(error->kind(), answer->kind);
     EXPECT_EQ(error->hint_text(), answer->hint);
     return fmt::format("{}\n    {}", text_of(*there), words_of(*error));
   }
@@ -289,7 +242,9 @@ struct ObservedStates {
 
 TEST(OutputObserved, EveryStateIsSeenAndEveryRefusalIsSaid) {
   ObservedStates seen{fs::weakly_canonical(test::scratch_path("observed"))};
-  seen.source = source_seen(seen.root);
+  cut_off(seen.root, {});  // what the program sees of the input, its journal has
+  seen.source = read_journals(sibling_of(seen.root)).at(0).source;
+  fs::remove_all(sibling_of(seen.root));
   for (const OutCase& one : out_cases()) seen.add(one);
   fs::remove_all(seen.root);
   if (std::getenv("MXFP4_UPDATE_SNAPSHOTS") != nullptr) std::ofstream(kObservedFile) << seen.text;

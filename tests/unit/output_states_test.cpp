@@ -25,9 +25,9 @@ std::string_view verb_of(Does does) {
     case Does::kBegin:
       return "begins";
     case Does::kContinue:
-      return "goes on with it, keeps what is whole";
+      return "goes on, keeps what is whole";
     case Does::kReplace:
-      return "replaces it when the new result is complete";
+      return "starts over; what is in OUT is replaced when the new result is complete";
     case Does::kRefuse:
       return "refuses";
   }
@@ -108,7 +108,7 @@ TEST(OutputStates, OnlyForceReplaces) {
   for (size_t row = 0; row < kTheres; ++row) {
     for (size_t column = 0; column < kAskeds; ++column) {
       const auto asked = static_cast<Asked>(column);
-      if (asked == Asked::kForce || asked == Asked::kUnpackForce) continue;
+      if (asked == Asked::kForce) continue;
       EXPECT_NE(answer_to(static_cast<There>(row), asked).does, Does::kReplace) << row << column;
     }
   }

@@ -76,10 +76,12 @@ class RestWriter : public testing::Test {
   ~RestWriter() override { fs::remove_all(directory_); }
 
   std::vector<ManifestFile> write(Source& source, const RestPlan& plan) {
-    return write_rest(source, plan, Directory(directory_),
-                      {.progress = [](int64_t) {},
-                       .kept = [](const std::string&) { return std::nullopt; },
-                       .finished = [](const ManifestFile&) {}});
+    std::vector<ManifestFile> entries;
+    write_rest(source, plan, Directory(directory_),
+               {.progress = [](int64_t) {},
+                .kept = [](const std::string&) { return false; },
+                .finished = [&](const ManifestFile& file) { entries.push_back(file); }});
+    return entries;
   }
   void put(const std::string& name, const std::string& text) {
     std::ofstream(directory_ / name) << text;

@@ -1,14 +1,15 @@
-// Checksums of a manifest that are not known yet: of what is only planned, or made without
-// being written.
+// Manifests of what is only planned: without what depends on the data.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/blob/manifest.hpp"
 
 namespace mxfp4 {
 
-// In place of such a checksum.
+// In place of a checksum that is not known: of what is planned, or made without being written.
 inline constexpr std::string_view kNoChecksum = "00000000000000000000000000000000";
 
 // Puts kNoChecksum where layers and tensors have an empty checksum.
@@ -20,5 +21,12 @@ inline void fill_checksums(Manifest& manifest) {
     }
   }
 }
+
+// The manifest without what depends on the data: checksums, sizes of files, warnings.
+[[nodiscard]] Manifest without_data(Manifest manifest);
+
+// XXH3-128 of everything that the manifests of a plan will say and that does not depend on the
+// data: equal for equal plans.
+[[nodiscard]] std::string plan_identity(const std::vector<Manifest>& planned);
 
 }  // namespace mxfp4
