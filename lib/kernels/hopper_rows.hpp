@@ -1,6 +1,6 @@
 // The interleave of flashinfer's mixed-input GEMM for capability 9.0 (0.6.18 and later) in one
 // pass: byte order and the mix of code bits in each 32-bit word. The steps of
-// lib/layouts/flashinfer_cutlass_folded.cpp are the definition; these equal them.
+// lib/layouts/flashinfer_cutlass.cpp are the definition; these equal them.
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,8 @@
 // does this program.
 //
 // Example: I = 128, mixed: row 128 + 3 (g = 1, i = 3) goes to 0 + 16 + 3 = 19.
+#include <fmt/format.h>
+
 #include "lib/core/checked.hpp"
 #include "lib/layouts/aiter_common.hpp"
 #include "lib/layouts/aiter_layouts.hpp"
@@ -68,8 +70,8 @@ Output joined_scale_output(const LoadedSpec& loaded, Slot slot) {
   return output;
 }
 
-std::vector<Output> aiter_bf16_outputs_with(std::string_view id, const LoadedSpec& loaded,
-                                            HalfRows w13, Joined joined) {
+std::vector<Output> aiter_bf16_outputs(std::string_view id, const LoadedSpec& loaded, HalfRows w13,
+                                       Joined joined) {
   // AITER's tiles of weights take 64 codes of a row; mixed halves need whole tiles of scales, too.
   require_multiple(id, "hidden size", loaded.dims.hidden_size, joined == Joined::kBoth ? 64 : 128);
   require_multiple(id, "intermediate size", loaded.dims.intermediate_size, 128);
@@ -94,94 +96,48 @@ std::vector<Output> aiter_bf16_outputs_with(std::string_view id, const LoadedSpe
   return result;
 }
 
-constexpr std::string_view kTiles =
-    "weight byte (r,c): offset (r/16)*16C + (c/16)*256 + (r%16)*16 + c%16\n"
-    "scale (r,c), columns padded to a multiple of 8 with 0x7F: offset (r/32)*32*up(S,8) + "
-    "(c/8)*256 + (c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + (r/16)%2";
-constexpr std::string_view kMixedTiles =
-    "w13 row g*I+i -> 32*(i/16) + 16*g + i%16, not in the bias\n"
-    "weight byte (r,c): offset (r/16)*16C + (c/16)*256 + (r%16)*16 + c%16\n"
-    "scale (r,c), columns padded to a multiple of 8 with 0x7F: offset (r/32)*32*up(S,8) + "
-    "(c/8)*256 + (c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + (r/16)%2";
-constexpr std::string_view kAiterBf16Outputs =
-    "w13_weight, w2_weight: U8 [E, N, C] (float4_e2m1fn_x2, is_shuffled)\n"
-    "w13_weight_scale: U8 [E*2I, up(H/32,8)]\n"
-    "w2_weight_scale: U8 [E*H, up(I/32,8)]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded";
-constexpr std::string_view kSituOutputs =
-    "w13_weight, w2_weight: U8 [E, N, C] (float4_e2m1fn_x2, is_shuffled)\n"
-    "w13_weight_scale: U8 [E*2I, up(H/32,8)] (float8_e8m0fnu)\n"
-    "w2_weight_scale: U8 [up(E*H,256), up(I/32,8)] (float8_e8m0fnu)\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded";
-constexpr std::string_view kSeparatedOutputs =
-    "w13_weight, w2_weight: U8 [E, N, C] (float4_e2m1fn_x2, is_shuffled)\n"
-    "w13_weight_scale: U8 [up(E*2I,256), up(H/32,8)]\n"
-    "w2_weight_scale: U8 [up(E*H,256), up(I/32,8)]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded";
-constexpr std::string_view kPreconditions = "H and I multiples of 128";
-constexpr std::string_view kAiterBf16Source =
+Layout aiter_bf16(const char* id, HalfRows w13, Joined joined, const char* preconditions,
+                  const char* source) {
+  const char* type = joined == Joined::kW2 ? " (float8_e8m0fnu)" : "";
+  return {
+      .id = id,
+      .outputs_doc =
+          fmt::format("w13_weight, w2_weight: U8 [E, N, C] (float4_e2m1fn_x2, is_shuffled)\n"
+                      "w13_weight_scale: U8 [{}, up(H/32,8)]{}\n"
+                      "w2_weight_scale: U8 [{}, up(I/32,8)]{}\n"
+                      "w13_bias, w2_bias: F32 [E, N], when loaded",
+                      joined == Joined::kBoth ? "up(E*2I,256)" : "E*2I", type,
+                      joined == Joined::kNone ? "E*H" : "up(E*H,256)", type),
+      .formula = fmt::format(
+          "{}weight byte (r,c): offset (r/16)*16C + (c/16)*256 + (r%16)*16 + c%16\n"
+          "scale (r,c), columns padded to a multiple of 8 with 0x7F: offset (r/32)*32*up(S,8) + "
+          "(c/8)*256 + (c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + (r/16)%2",
+          w13 == HalfRows::kMixed ? "w13 row g*I+i -> 32*(i/16) + 16*g + i%16, not in the bias\n"
+                                  : ""),
+      .preconditions = preconditions,
+      .source = source,
+      .kernel_library = "AITER 0.1.19",
+      .outputs = [=](const LayoutInput& input) {
+        return aiter_bf16_outputs(id, input.loaded, w13, joined);
+      }};
+}
+
+constexpr const char* kMultiplesOf128 = "H and I multiples of 128";
+constexpr const char* kAiterBf16Source =
     "AITER 0.1.19 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py; vLLM 017e9f4448 "
     "fused_moe/oracle/mxfp4.py, generic converter, vllm/_aiter_ops.py";
-constexpr std::string_view kAiterBf16Library = "AITER 0.1.19";
 
 }  // namespace
 
-const Layout kAiterBf16HalvesLayout = {
-    .id = "aiter/bf16-halves",
-    .outputs_doc = kAiterBf16Outputs,
-    .formula = kMixedTiles,
-    .preconditions = kPreconditions,
-    .source = kAiterBf16Source,
-    .kernel_library = kAiterBf16Library,
-    .outputs =
-        [](const LayoutInput& input) {
-          return aiter_bf16_outputs_with(kAiterBf16HalvesLayout.id, input.loaded, HalfRows::kMixed,
-                                         Joined::kNone);
-        },
-};
-
-const Layout kAiterBf16SituA8w4Layout = {
-    .id = "aiter/bf16-situ-a8w4",
-    .outputs_doc = kSituOutputs,
-    .formula = kMixedTiles,
-    .preconditions = kPreconditions,
-    .source = kAiterBf16Source,
-    .kernel_library = kAiterBf16Library,
-    .outputs =
-        [](const LayoutInput& input) {
-          return aiter_bf16_outputs_with(kAiterBf16SituA8w4Layout.id, input.loaded,
-                                         HalfRows::kMixed, Joined::kW2);
-        },
-};
-
-const Layout kAiterBf16SituLayout = {
-    .id = "aiter/bf16-situ",
-    .outputs_doc = kSituOutputs,
-    .formula = kTiles,
-    .preconditions = kPreconditions,
-    .source = kAiterBf16Source,
-    .kernel_library = kAiterBf16Library,
-    .outputs =
-        [](const LayoutInput& input) {
-          return aiter_bf16_outputs_with(kAiterBf16SituLayout.id, input.loaded, HalfRows::kKept,
-                                         Joined::kW2);
-        },
-};
-
-const Layout kAiterBf16SeparatedLayout = {
-    .id = "aiter/bf16-separated",
-    .outputs_doc = kSeparatedOutputs,
-    .formula = kTiles,
-    .preconditions = "H a multiple of 64, I of 128",
-    .source =
-        "AITER 0.1.19 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py; vLLM 0.24.0, 0.32.0 "
-        "fused_moe/oracle/mxfp4.py",
-    .kernel_library = kAiterBf16Library,
-    .outputs =
-        [](const LayoutInput& input) {
-          return aiter_bf16_outputs_with(kAiterBf16SeparatedLayout.id, input.loaded,
-                                         HalfRows::kKept, Joined::kBoth);
-        },
-};
+const Layout kAiterBf16HalvesLayout = aiter_bf16("aiter/bf16-halves", HalfRows::kMixed,
+                                                 Joined::kNone, kMultiplesOf128, kAiterBf16Source);
+const Layout kAiterBf16SituA8w4Layout = aiter_bf16("aiter/bf16-situ-a8w4", HalfRows::kMixed,
+                                                   Joined::kW2, kMultiplesOf128, kAiterBf16Source);
+const Layout kAiterBf16SituLayout =
+    aiter_bf16("aiter/bf16-situ", HalfRows::kKept, Joined::kW2, kMultiplesOf128, kAiterBf16Source);
+const Layout kAiterBf16SeparatedLayout = aiter_bf16(
+    "aiter/bf16-separated", HalfRows::kKept, Joined::kBoth, "H a multiple of 64, I of 128",
+    "AITER 0.1.19 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py; vLLM 0.24.0, 0.32.0 "
+    "fused_moe/oracle/mxfp4.py");
 
 }  // namespace mxfp4

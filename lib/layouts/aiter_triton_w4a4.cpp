@@ -57,48 +57,32 @@ std::vector<Output> aiter_triton_w4a4_outputs_with(std::string_view id, const Lo
   return result;
 }
 
-constexpr std::string_view kAiterTritonW4a4Preconditions = "H and I multiples of 128";
-constexpr std::string_view kAiterTritonW4a4Library = "AITER 73d928d61b9b";
-constexpr std::string_view kAiterTritonW4a4Outputs =
-    "w13_weight, w2_weight: U8 [E, N, C]\n"
-    "w13_weight_scale, w2_weight_scale: U8 [E, N/32, 32*S]\n"
-    "w13_bias, w2_bias: F32 [E, N], when loaded";
-constexpr std::string_view kAiterTritonW4a4Source =
-    "ROCm/aiter 73d928d61b9b aiter/ops/triton/utils/shuffle.py, shuffle_scale_moe; vLLM 0.33.0 "
-    "fused_moe/oracle/mxfp4.py";
+Layout aiter_triton_w4a4(const char* id, W13Rows w13, const char* formula) {
+  return {.id = id,
+          .outputs_doc =
+              "w13_weight, w2_weight: U8 [E, N, C]\n"
+              "w13_weight_scale, w2_weight_scale: U8 [E, N/32, 32*S]\n"
+              "w13_bias, w2_bias: F32 [E, N], when loaded",
+          .formula = formula,
+          .preconditions = "H and I multiples of 128",
+          .source =
+              "ROCm/aiter 73d928d61b9b aiter/ops/triton/utils/shuffle.py, shuffle_scale_moe; vLLM "
+              "0.33.0 fused_moe/oracle/mxfp4.py",
+          .kernel_library = "AITER 73d928d61b9b",
+          .outputs = [=](const LayoutInput& input) {
+            return aiter_triton_w4a4_outputs_with(id, input.loaded, w13);
+          }};
+}
 
 }  // namespace
 
-const Layout kAiterTritonW4a4Layout = {
-    .id = "aiter/triton-w4a4",
-    .outputs_doc = kAiterTritonW4a4Outputs,
-    .formula =
-        "value byte (n,c): as loaded\n"
-        "scale (n,s): row n/32, column 128*(s/4) + 4*(n%32) + s%4",
-    .preconditions = kAiterTritonW4a4Preconditions,
-    .source = kAiterTritonW4a4Source,
-    .kernel_library = kAiterTritonW4a4Library,
-    .outputs =
-        [](const LayoutInput& input) {
-          return aiter_triton_w4a4_outputs_with(kAiterTritonW4a4Layout.id, input.loaded,
-                                                W13Rows::kKept);
-        },
-};
-
-const Layout kAiterTritonW4a4RowInterleavedLayout = {
-    .id = "aiter/triton-w4a4-row-interleaved",
-    .outputs_doc = kAiterTritonW4a4Outputs,
-    .formula =
-        "w13: row 2i+g takes row g*I+i, not in the bias\n"
-        "as aiter/triton-w4a4",
-    .preconditions = kAiterTritonW4a4Preconditions,
-    .source = kAiterTritonW4a4Source,
-    .kernel_library = kAiterTritonW4a4Library,
-    .outputs =
-        [](const LayoutInput& input) {
-          return aiter_triton_w4a4_outputs_with(kAiterTritonW4a4RowInterleavedLayout.id,
-                                                input.loaded, W13Rows::kInterleaved);
-        },
-};
+const Layout kAiterTritonW4a4Layout =
+    aiter_triton_w4a4("aiter/triton-w4a4", W13Rows::kKept,
+                      "value byte (n,c): as loaded\n"
+                      "scale (n,s): row n/32, column 128*(s/4) + 4*(n%32) + s%4");
+const Layout kAiterTritonW4a4RowInterleavedLayout =
+    aiter_triton_w4a4("aiter/triton-w4a4-row-interleaved", W13Rows::kInterleaved,
+                      "w13: row 2i+g takes row g*I+i, not in the bias\n"
+                      "as aiter/triton-w4a4");
 
 }  // namespace mxfp4

@@ -12,7 +12,7 @@
 namespace mxfp4 {
 namespace {
 
-constexpr std::string_view kCutlassMxfp4Id = "cutlass/mxfp4";
+constexpr const char* kCutlassMxfp4Id = "cutlass/mxfp4";
 
 Output cutlass_mxfp4_scale_output(const LoadedSpec& loaded, Slot slot) {
   const auto [rows, columns] = loaded.expert(slot);

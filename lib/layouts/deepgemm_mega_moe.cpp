@@ -21,7 +21,7 @@
 namespace mxfp4 {
 namespace {
 
-constexpr std::string_view kMegaMoeId = "deepgemm/mega-moe";
+constexpr const char* kMegaMoeId = "deepgemm/mega-moe";
 constexpr int64_t kEight = 8;                            // rows of gate, then as many of up
 constexpr int64_t kScaleTileRows = 128;                  // of a tile of scales
 constexpr int64_t kTileSpan = 4;                         // its columns: one word

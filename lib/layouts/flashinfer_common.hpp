@@ -36,4 +36,8 @@ void require_flashinfer_sizes(std::string_view layout_id, const LayerDims& dims)
 // Throws Error::unsupported when the layer has no biases (the reference asserts them).
 void require_biases(std::string_view layout_id, const LoadedSpec& loaded);
 
+// cutlass-sm90-folded's interleave of a weight of rows x columns bytes (multiples of 16 and 64) in
+// plain steps. The outputs run one equal step that is faster.
+[[nodiscard]] Program folded_weight_definition(int64_t rows, int64_t columns);
+
 }  // namespace mxfp4

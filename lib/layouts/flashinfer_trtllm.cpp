@@ -12,7 +12,7 @@
 namespace mxfp4 {
 namespace {
 
-constexpr std::string_view kTrtllmId = "flashinfer/trtllm";
+constexpr const char* kTrtllmId = "flashinfer/trtllm";
 
 // Both row orders, folded into one gather.
 Program row_program(const LayoutInput& input, Slot slot) {

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lib/layouts/humming_requantize.hpp"
@@ -13,12 +12,6 @@
 #include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
-
-// Layout::source and Layout::kernel_library from vLLM 0.32.0 on.
-inline constexpr std::string_view kHummingNewerSource =
-    "vLLM 0.33.0 quantization/utils/humming/moe.py; humming-kernels 0.1.19 transform.py, "
-    "config/config.py, include/humming/kernel/process.cuh, process_mxfp4.cuh";
-inline constexpr std::string_view kHummingNewerLibrary = "humming-kernels 0.1.17 and 0.1.19";
 
 struct HummingMatrix : MoeMatrix {
   explicit HummingMatrix(const MoeMatrix& m);

@@ -19,6 +19,7 @@
 //                                lines behind it replace its own
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,20 +36,19 @@ struct ParameterUse {
 };
 
 struct Layout {
-  std::string_view id;
-  std::string_view outputs_doc;  // "NAME[, NAME]: DTYPE [SHAPE][, [SHAPE]]" and notes, a line each
-  std::string_view formula;      // the index formula, a line each
-  std::string_view preconditions;
-  std::string_view source;  // project, version, function
-  std::string_view
-      kernel_library{};  // "flashinfer 0.6.11.post2" where bytes depend on it, or empty
+  std::string id;
+  std::string outputs_doc;  // "NAME[, NAME]: DTYPE [SHAPE][, [SHAPE]]" and notes, a line each
+  std::string formula;      // the index formula, a line each
+  std::string preconditions;
+  std::string source;            // project, version, function
+  std::string kernel_library{};  // "flashinfer 0.6.11.post2" where bytes depend on it, or empty
   // The outputs for a layer. Throws Error::unsupported when a precondition does not hold, naming
   // it.
-  std::vector<Output> (*outputs)(const LayoutInput& input);
+  std::function<std::vector<Output>(const LayoutInput&)> outputs;
   // Checks that depend on the data of one slot, such as a largest scale; may be null. Given one
   // granule's loaded bytes of `slot`; throws Error::unsupported, or returns a warning ("" for
   // none). Always "" for weights: there is no wrong e2m1 code.
-  std::string (*check_data)(const LayoutInput& input, Slot slot, ConstBytes granule) = nullptr;
+  std::function<std::string(const LayoutInput&, Slot, ConstBytes granule)> check_data{};
   // Whether check_data throws for some block scales, so that a decision has to read them.
   bool refuses_scales = false;
   ParameterUse reads{};

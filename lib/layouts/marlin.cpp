@@ -145,11 +145,11 @@ std::string check_fp8_scales(const LayoutInput& input, Slot slot, ConstBytes gra
       .reference_type("AssertionError");
 }
 
-constexpr std::string_view kMarlinOutputs =
+constexpr const char* kMarlinOutputs =
     "w13_weight, w2_weight: I32 [E, K/16, 2N]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, S, N] (e8m0)\n"
     "w13_bias, w2_bias: BF16 or F16 [E, N] (params_dtype), when loaded";
-constexpr std::string_view kMarlinSource =
+constexpr const char* kMarlinSource =
     "vLLM a2c8fc6657 quantization/utils/marlin_utils_fp4.py (prepare_moe_mxfp4_layer_for_marlin), "
     "marlin_utils.py, csrc/quantization/marlin/gptq_marlin_repack.cu";
 

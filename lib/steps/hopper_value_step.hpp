@@ -1,5 +1,5 @@
 // The weight orders of Hopper's kernels, one step each. lib/layouts/triton_hopper.cpp states the
-// value swizzle, lib/layouts/flashinfer_cutlass_folded.cpp the interleave of rows.
+// value swizzle, lib/layouts/flashinfer_cutlass.cpp the interleave of rows.
 #pragma once
 
 #include "lib/steps/step.hpp"

@@ -11,7 +11,7 @@
 #include "lib/exec/buffer.hpp"
 #include "lib/kernels/copy.hpp"
 #include "lib/kernels/instruction_sets.hpp"
-#include "lib/layouts/flashinfer_cutlass_common.hpp"
+#include "lib/layouts/flashinfer_common.hpp"
 #include "lib/layouts/triton_common.hpp"
 #include "lib/steps/hopper_value_step.hpp"
 
