@@ -111,11 +111,8 @@ std::string unread_variable(const RuleSet& rules, const std::string& name) {
                      answer.empty() ? "" : fmt::format(": {}", answer));
 }
 
-// What the rules are asked with. They take x86_64 for a CPU with AMX, which the name does not say;
-// a forced backend is not asked about its machine.
-std::string_view taken_arch(const RequestFlags& options, const Machine& machine) {
-  const bool open = !machine.least.empty() && options.backend.empty();
-  return open ? machine.least : machine.arch;
+std::string taken_arch(const RequestFlags& options, const Machine& machine) {
+  return taken_arch(machine, !options.backend.empty());
 }
 
 const Machine* machine_of(const DeploymentFacts& request) {
@@ -209,10 +206,10 @@ void report_given_facts(const RequestFlags& options, const RuleSet& rules, const
   const std::string given = machine_as_given(options);
   if (!given.empty()) {
     const Machine& machine = *find_machine(given);
-    const std::string_view taken = taken_arch(options, machine);
+    const std::string taken = taken_arch(options, machine);
     std::string note =
         fmt::format("{} {}: taken as {}", options.arch.empty() ? "arch" : "--arch", given, taken);
-    if (taken != machine.arch) note += fmt::format("; {}", machine.more);
+    if (taken != machine.arch) note += "; --arch x86_64-amx if it has AMX";
     console.note(note);
   }
   const std::set<std::string> known = variables_of(rules);

@@ -103,7 +103,7 @@ ListRows revision_rows(const ListQuestion& question) {
                        {"kernel_libraries", pins_text(release->pins)},
                        {"changes", release->changes},
                        {"executed", text_or_null(release->executed)}},
-                      {std::string(release->version)}});
+                      {std::string(release->version())}});
       if (meant == release) rows.back().names.push_back(question.options.name);
     }
   }

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <map>
 
-#include "lib/layouts/knob_table.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/oracle/machines.hpp"
+#include "lib/oracle/resolve.hpp"
 #include "lib/revisions/fact_uses.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "lib/revisions/tested_libraries.hpp"
@@ -131,7 +132,7 @@ ListRows machine_rows(const ListQuestion&) {
   ListRows rows;
   for (const Machine& machine : machines()) {
     rows.push_back({{{"arch", machine.arch},
-                     {"platform", platform_name(machine.platform)},
+                     {"platform", platform_name(*platform_of_arch(machine.arch))},
                      {"names", machine.names}},
                     {machine.names.begin(), machine.names.end()}});
   }

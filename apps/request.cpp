@@ -71,9 +71,9 @@ std::optional<LayerDims> padded_from(const std::string& text) {
 // The layout's knobs.
 std::map<std::string, std::string> knobs_from(std::map<std::string, std::string> knobs) {
   for (const auto& [name, value] : knobs) {
-    if (std::ranges::find(kKnobNames, name) != kKnobNames.end()) continue;
-    std::vector<std::string> names{kKnobNames.begin(), kKnobNames.end()};
-    names.emplace_back(kWorldKnob);
+    if (std::ranges::find(kKnobs, name, &Knob::name) != kKnobs.end()) continue;
+    std::vector<std::string> names{std::string(kWorldKnob)};
+    for (const Knob& knob : kKnobs) names.emplace_back(knob.name);
     throw Error::usage(fmt::format("--knob: unknown knob '{}'", name))
         .hint(nearest_hint(name, names));
   }

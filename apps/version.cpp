@@ -27,7 +27,7 @@ std::string version_text(bool verbose) {
     const Release& newest = newest_release(engine);
     field(engine_title(engine),
           fmt::format("{} to {} of {}, the newest release known",
-                      releases_of(engine).front()->version, newest.version, newest.date));
+                      releases_of(engine).front()->version(), newest.version(), newest.date));
   }
   field("layouts", fmt::format("{}", all_layouts().size()));
   field("libraries",
@@ -47,8 +47,8 @@ Json version_json() {
   Json& engines = json["engines"] = Json::object();
   for (const Engine engine : {Engine::kVllm, Engine::kSglang}) {
     const Release& newest = newest_release(engine);
-    engines[std::string(engine_name(engine))] = {{"oldest", releases_of(engine).front()->version},
-                                                 {"newest", newest.version},
+    engines[std::string(engine_name(engine))] = {{"oldest", releases_of(engine).front()->version()},
+                                                 {"newest", newest.version()},
                                                  {"date", newest.date}};
   }
   json["instructions"] = kernels::instruction_sets();

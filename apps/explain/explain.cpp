@@ -100,7 +100,6 @@ Explanation explain(const ConversionRequest& request, ExplainCall& call) {
     e.warnings = checkpoint->model.warnings;
   }
   if (call.options.against.empty()) {
-    e.candidates = examine_trace(rules, e.deployment, e.decision);
     if (!e.refusal) e.next = convert_command(call.options);
     e.start = start_source(e, e.imagined ? nullptr : call.source.get());
     // A forced backend is not what the engine chooses, whatever it is told.
@@ -115,7 +114,6 @@ Explanation explain(const ConversionRequest& request, ExplainCall& call) {
     }
   }
   if (!e.decision.backend) return e;
-  e.settings = kernel_settings(rules, e.deployment, *e.decision.backend, e.caller, std::nullopt);
   e.multiples = rounding_multiples(rules, e.caller, e.target);
   return e;
 }

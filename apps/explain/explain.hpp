@@ -13,7 +13,6 @@
 #include "formats/decision/compare_revisions.hpp"
 #include "formats/decision/opened_checkpoint.hpp"
 #include "lib/oracle/checkpoint.hpp"
-#include "lib/oracle/examine.hpp"
 
 namespace mxfp4 {
 
@@ -30,23 +29,19 @@ struct Explanation : DecidedConversion {
   std::vector<std::string> warnings{};  // about the checkpoint
   std::vector<std::string> next{};      // the parts of the command to type; none if it is refused
   std::optional<StartSource> start{};   // empty if nothing can be converted, and of a blob
-  std::vector<Candidate> candidates{};
-  // Only with a backend:
-  std::optional<KernelSettings> settings{};
-  LayerDims multiples{};  // sizes are rounded up to these
+  LayerDims multiples{};                // sizes are rounded up to these; only with a backend
 };
 
 [[nodiscard]] Json explanation_json(const RuleSet& rules, const ExplainOptions& options,
                                     const Explanation& explanation);
 // The answer, why the other candidates are not chosen, and the command to type; with -v also every
-// fact in the question and every condition. `document`: explanation_json's.
+// fact in the question and every class that was asked. `document`: explanation_json's.
 [[nodiscard]] std::string explanation_text(const Console& console, const ExplainOptions& options,
                                            const Explanation& explanation, const Json& document);
 
 // Parts of the report, one line each.
 [[nodiscard]] std::string sizes_text(const Explanation& explanation);
 [[nodiscard]] std::string layout_text(const LayoutRow* row);
-[[nodiscard]] Json settings_json(const KernelSettings& settings);
 
 // One release's answer to the question of --against. `error` says that the release does not know a name in
 // it.

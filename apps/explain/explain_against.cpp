@@ -58,8 +58,6 @@ std::string fact_text(RevisionFact fact, const Side& side) {
       return e.decision.experts_class;
     case RevisionFact::kSizes:
       return sizes_text(e);
-    case RevisionFact::kSettings:
-      return e.settings ? value_text("quant_config", settings_json(*e.settings)) : "";
     case RevisionFact::kLayout:
       return layout_text(e.row);
     default:
@@ -70,12 +68,11 @@ std::string fact_text(RevisionFact fact, const Side& side) {
 }
 
 constexpr std::pair<RevisionFact, std::string_view> kFactNames[] = {
-    {RevisionFact::kCaller, "served by"},      {RevisionFact::kConverter, "converter"},
-    {RevisionFact::kPackages, "packages"},     {RevisionFact::kRouting, "routing"},
-    {RevisionFact::kBackend, "backend"},       {RevisionFact::kClass, "class"},
-    {RevisionFact::kSizes, "sizes"},           {RevisionFact::kSlices, "slices"},
-    {RevisionFact::kSettings, "quant config"}, {RevisionFact::kLayout, "layout"},
-    {RevisionFact::kNotes, "beware"},
+    {RevisionFact::kCaller, "served by"},  {RevisionFact::kConverter, "converter"},
+    {RevisionFact::kPackages, "packages"}, {RevisionFact::kRouting, "routing"},
+    {RevisionFact::kBackend, "backend"},   {RevisionFact::kClass, "class"},
+    {RevisionFact::kSizes, "sizes"},       {RevisionFact::kSlices, "slices"},
+    {RevisionFact::kLayout, "layout"},     {RevisionFact::kNotes, "beware"},
 };
 
 // Says what the comparison means for a blob.

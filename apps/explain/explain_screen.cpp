@@ -71,7 +71,6 @@ void add_choice(Json& out, const Explanation& e) {
     out["sizes"] = {{"rank", dims_json(share_of(e))},
                     {"padded", dims_json(e.ranks.front().padded)}};
   }
-  out["quant_config"] = e.settings ? settings_json(*e.settings) : Json();
   const bool has_layout = e.row != nullptr && e.row->layout != nullptr;
   out["layout"] = has_layout ? Json(id_of(*e.row->layout)) : Json();
 }
@@ -79,19 +78,13 @@ void add_choice(Json& out, const Explanation& e) {
 // Null for a candidate that is supported.
 Json reason_json(const TraceStep& step) { return step.supported ? Json() : Json(step.reason); }
 
-Json candidate_json(const Candidate& candidate) {
-  const TraceStep& step = candidate.step;
-  Json out = {{"class", step.candidate}};
-  out["backend"] = candidate.backend ? Json(backend_name(*candidate.backend)) : Json();
-  out["activation_key"] = or_null(step.key);
-  out["supported"] = step.supported;
-  out["reason"] = reason_json(step);
-  Json& conditions = out["conditions"] = Json::array();
-  for (const ConditionAnswer& condition : candidate.conditions) {
-    conditions.push_back(
-        {{"topic", condition.topic}, {"condition", condition.text}, {"met", condition.met}});
-  }
-  return out;
+Json candidate_json(const TraceStep& step) {
+  return {{"class", step.candidate},
+          {"backend", step.backend ? Json(backend_name(*step.backend)) : Json()},
+          {"activation_key", or_null(step.key)},
+          {"supported", step.supported},
+          {"reason", reason_json(step)},
+          {"needs", text_or_null(step.needs)}};
 }
 
 // The answer in one line.
@@ -144,10 +137,9 @@ Json asked_facts(const ExplainOptions& options, const Explanation& e, const Json
   return facts;
 }
 
-Json chosen_facts(const Explanation& e, const Json& document, bool all) {
+Json chosen_facts(const Explanation& e, const Json& document) {
   Json facts = {{"backend", document["backend"]}, {"class", document["experts_class"]}};
   facts["sizes"] = sizes_text(e);
-  if (all) facts["quant config"] = document["quant_config"];
   // The error says why there is none.
   const bool none = e.refusal && (e.row == nullptr || e.row->layout == nullptr);
   facts["layout"] = none ? "none" : layout_text(e.row);
@@ -162,9 +154,8 @@ std::string tried_text(const Console& console, const Explanation& e) {
   const std::string name = e.decision.backend ? "tried before it" : "tried";
   std::set<std::pair<std::string, std::string>> said;
   Json rows = Json::array();
-  for (const Candidate& candidate : e.candidates) {
-    const TraceStep& step = candidate.step;
-    const std::string what(candidate.backend ? backend_name(*candidate.backend) : step.candidate);
+  for (const TraceStep& step : e.decision.trace) {
+    const std::string what(step.backend ? backend_name(*step.backend) : step.candidate);
     const std::string needs(step.needs.empty() ? std::string_view(step.reason) : step.needs);
     if (step.supported || !said.emplace(what, needs).second) continue;
     rows.push_back({{name, what}, {"needs", needs}});
@@ -172,8 +163,8 @@ std::string tried_text(const Console& console, const Explanation& e) {
   return rows.empty() ? "" : "\n" + table_text(console, rows, {name, "needs"});
 }
 
-// Every candidate with each condition.
-std::string conditions_text(const Console& console, const Json& document) {
+// Every class that was asked.
+std::string classes_text(const Console& console, const Json& document) {
   std::string out = "\n" + console.bold("tried") + "\n";
   for (const Json& candidate : document["candidates"]) {
     const bool supported = candidate["supported"];
@@ -185,10 +176,7 @@ std::string conditions_text(const Console& console, const Json& document) {
         out += fmt::format(fmt::runtime(words), candidate[name].get<std::string>());
       }
     }
-    Json facts = {{"why", candidate["reason"]}, {"unmet", Json::array()}, {"met", Json::array()}};
-    for (const Json& condition : candidate["conditions"]) {
-      facts[condition["met"] ? "met" : "unmet"].push_back(condition["condition"]);
-    }
+    const Json facts = {{"why", candidate["reason"]}, {"needs", candidate["needs"]}};
     out += "\n" + fields_text(console, facts, 7);
   }
   return out;
@@ -228,18 +216,6 @@ std::string layout_text(const LayoutRow* row) {
   return std::string(id_of(*row->layout));
 }
 
-Json settings_json(const KernelSettings& s) {
-  return {{"constructor", s.constructor},
-          {"activation_dtype", text_or_null(s.activation_dtype)},
-          {"activation_shape", or_null(s.activation_shape)},
-          {"block_shape", or_null(s.block_shape)},
-          {"is_scale_swizzled", s.scale_swizzled},
-          {"mx_alignment", s.mx_alignment},
-          {"gemm1_alpha", or_null(s.alpha)},
-          {"gemm1_beta", or_null(s.beta)},
-          {"gemm1_clamp_limit", or_null(s.clamp_limit)}};
-}
-
 Json explanation_json(const RuleSet& rules, const ExplainOptions& options, const Explanation& e) {
   Json out = json_document("explain");
   out["answer"] = answer_text(rules, e);
@@ -258,7 +234,7 @@ Json explanation_json(const RuleSet& rules, const ExplainOptions& options, const
   notes.insert(notes.end(), e.defects.begin(), e.defects.end());
   out["notes"] = notes;
   Json& candidates = out["candidates"] = Json::array();
-  for (const Candidate& candidate : e.candidates) candidates.push_back(candidate_json(candidate));
+  for (const TraceStep& step : e.decision.trace) candidates.push_back(candidate_json(step));
   out["next"] = text_or_null(fmt::format("{}", fmt::join(e.next, " ")));
   out["start"] = nullptr;
   if (e.start) {
@@ -275,12 +251,12 @@ std::string explanation_text(const Console& console, const ExplainOptions& optio
   append_wrapped(out, "", 0, document["answer"].get<std::string>());
   out = (e.refusal ? console.bad(out) : console.good(out)) + "\n" + console.bold("asked") + "\n";
   out += fields_text(console, asked_facts(options, e, document, all), 2);
-  if (all) out += conditions_text(console, document);
+  if (all) out += classes_text(console, document);
   if (e.decision.backend) {
     out += "\n" + console.bold(e.refusal ? "would be chosen" : "chosen") + "\n" +
-           fields_text(console, chosen_facts(e, document, all), 2);
+           fields_text(console, chosen_facts(e, document), 2);
   }
-  if (!all) out += tried_text(console, e) + "\nMore: -v shows every condition.\n";
+  if (!all) out += tried_text(console, e) + "\nMore: -v shows every fact and class.\n";
   append_next(out, console, e);
   return out;
 }

@@ -94,20 +94,20 @@ std::string stated_activation(const ConfigFields& fields) {
 // model's own, as the engine does (vLLM 0.33.0, models/utils.py, init_vllm_registered_model).
 struct ExpertsClass {
   std::string name;
-  const ModelClasses* row;  // null: not known
+  const ModelClass* row;  // null: not known
 };
 ExpertsClass experts_class(const ConfigFields& fields) {
   ExpertsClass outer{architecture_of(fields.root()),
                      find_model_class(architecture_of(fields.root()))};
   if (outer.row != nullptr || fields.nested() == nullptr) return outer;
   const std::string inner = architecture_of(*fields.nested());
-  const ModelClasses* row = find_model_class(inner);
+  const ModelClass* row = find_model_class(inner);
   return row == nullptr ? outer : ExpertsClass{inner, row};
 }
 
 // The model's class decides; the config, where the class asks it or is not known.
 std::string experts_activation(const ConfigFields& fields) {
-  const ModelClasses* row = experts_class(fields).row;
+  const ModelClass* row = experts_class(fields).row;
   if (row == nullptr || row->activation.empty()) return stated_activation(fields);
   return std::string(row->activation);
 }

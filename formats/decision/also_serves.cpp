@@ -62,7 +62,7 @@ std::map<std::string, std::string> also_serves(const ConversionRequest& request,
            there.row->layout == conversion.layout && recipes(there) == ours;
   };
   for (const Release* release : all_releases()) {
-    if (release->engine == conversion.rules->engine || release->version.empty()) continue;
+    if (release->engine() == conversion.rules->engine || release->version().empty()) continue;
     const RuleSet& rules = rules_of(*release);
     // Without such a row no name leads to the layout.
     const bool has_layout = std::ranges::any_of(rules.layouts, [&](const LayoutRow& row) {

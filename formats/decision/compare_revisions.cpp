@@ -53,17 +53,6 @@ std::vector<int64_t> sizes_of(const RevisionAnswer& a) {
   return sizes;
 }
 
-auto settings_of(const RevisionAnswer& a) {
-  KernelSettings s;
-  if (a.decided()) {
-    const Conversion& c = a.conversion;
-    s = kernel_settings(a.rules, c.deployment, *c.decision.backend, c.caller, std::nullopt)
-            .value_or(KernelSettings{});
-  }
-  return std::tuple(s.constructor, s.activation_dtype, s.activation_shape, s.takes_input_scales,
-                    s.mx_alignment, s.scale_swizzled, s.alpha, s.beta, s.clamp_limit);
-}
-
 const Layout* layout_of(const RevisionAnswer& a) {
   const LayoutRow* row = a.decided() ? a.conversion.row : nullptr;
   return row == nullptr ? nullptr : row->layout;
@@ -97,8 +86,6 @@ bool equal(RevisionFact fact, const RevisionAnswer& here, const RevisionAnswer& 
       return same(here, there, sizes_of);
     case RevisionFact::kSlices:
       return same(here, there, slices_by_checkpoint);
-    case RevisionFact::kSettings:
-      return same(here, there, settings_of);
     case RevisionFact::kLayout:
       return same(here, there, layout_of);
     case RevisionFact::kNotes:

@@ -29,7 +29,6 @@ enum class RevisionFact : uint8_t {
   kClass,    // of the experts
   kSizes,    // of rank 0; without a checkpoint, the multiples to which they are rounded
   kSlices,   // where ranks begin
-  kSettings,
   kLayout,
   kNotes,  // and known defects
 };

@@ -15,7 +15,6 @@
 #include "lib/load/style_rows.hpp"
 #include "lib/oracle/question.hpp"
 #include "lib/revisions/class_limits.hpp"
-#include "lib/revisions/class_releases.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {

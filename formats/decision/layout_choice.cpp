@@ -33,7 +33,7 @@ const Release* release_with_layout(const RuleSet& rules, const Target& target) {
   auto at = std::ranges::find(all, rules.name, &Release::name);
   while (at != all.begin()) {
     const Release* release = *--at;
-    if (!release->version.empty() && has_layout(*release, target)) return release;
+    if (!release->version().empty() && has_layout(*release, target)) return release;
   }
   return nullptr;
 }

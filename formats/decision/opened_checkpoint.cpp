@@ -20,7 +20,7 @@
 #include "lib/load/other_models.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/model_classes.hpp"
-#include "lib/revisions/class_releases.hpp"
+#include "lib/revisions/class_limits.hpp"
 
 namespace mxfp4 {
 namespace {

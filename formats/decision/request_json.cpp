@@ -63,7 +63,7 @@ void machine_asked(const JsonFields& object, bool forced, DeploymentFacts& facts
   const std::string name = object.string("arch");
   const Machine* machine = find_machine(name);
   if (machine != nullptr) {
-    facts.arch = forced || machine->least.empty() ? machine->arch : machine->least;
+    facts.arch = taken_arch(*machine, forced);
   } else if (facts.platform && !has_capability(*facts.platform)) {
     facts.arch = name;  // no rule reads it
   } else {

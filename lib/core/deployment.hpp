@@ -121,6 +121,7 @@ struct TraceStep {
   std::string reason;
   // The condition that was not met, in the rule set's words, which outlive every decision.
   std::string_view needs{};
+  std::optional<Backend> backend{};  // that the class was asked for; empty: not known
 };
 
 // The oracle's answer. A refusal has no backend and carries the reference's error; it is a value

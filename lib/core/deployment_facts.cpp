@@ -167,16 +167,6 @@ constexpr std::array kFacts = {
             .members = Process<bool>{&Facts::lora, &Deployment::lora}},
 };
 
-void set_value(std::optional<int64_t>& fact, const std::optional<std::string>& value) {
-  fact = value ? std::optional<int64_t>(std::stoll(*value)) : std::nullopt;
-}
-void set_value(std::optional<bool>& fact, const std::optional<std::string>& value) {
-  fact = value ? std::optional(true) : std::nullopt;
-}
-void set_value(std::optional<std::string>& fact, const std::optional<std::string>& value) {
-  fact = value;
-}
-
 }  // namespace
 
 std::string FactRow::manifest_key() const {
@@ -188,21 +178,6 @@ std::span<const FactRow> deployment_facts() { return kFacts; }
 const FactRow* find_fact(FactKind kind) {
   const auto found = std::ranges::find(kFacts, kind, &FactRow::kind);
   return found == kFacts.end() ? nullptr : &*found;
-}
-
-bool set_fact(DeploymentFacts& facts, FactKind kind, const std::optional<std::string>& value) {
-  const FactRow* row = find_fact(kind);
-  if (row == nullptr) return false;
-  return std::visit(
-      [&]<class Members>(const Members& members) {
-        if constexpr (std::is_same_v<Members, OwnMembers>) {
-          return false;
-        } else {
-          set_value(facts.*members.given, value);
-          return true;
-        }
-      },
-      row->members);
 }
 
 }  // namespace mxfp4

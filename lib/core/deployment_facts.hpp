@@ -88,11 +88,6 @@ struct FactRow {
 // Null for a kind that has no row.
 [[nodiscard]] const FactRow* find_fact(FactKind kind);
 
-// Sets a fact; an empty value: not given, off. False for a fact that has a type of its own. Throws
-// std::invalid_argument for a size that is not a number.
-[[nodiscard]] bool set_fact(DeploymentFacts& facts, FactKind kind,
-                            const std::optional<std::string>& value);
-
 // The member of a deployment that holds the fact.
 template <class Value>
 [[nodiscard]] Value& fact_in(Deployment& deployment, FactMembers<Value, Deployment> members) {

@@ -27,10 +27,6 @@ enum class FactKind : uint8_t {
   kRedundantExperts,
   kSequenceParallel,
   kLora,
-  kGemmType,  // the variable of the rule set's gemm_type: no row, as for the next three
-  kGated,     // stands for the facts of the rule set's own condition, as do the next two
-  kUsesAll2All,
-  kBatched,
 };
 
 }  // namespace mxfp4

@@ -6,70 +6,29 @@
 #include <charconv>
 
 #include "lib/core/error.hpp"
-#include "lib/core/text.hpp"
-#include "lib/layouts/knob_variables.hpp"
 
 namespace mxfp4 {
-namespace {
-
-void require_choice(std::string_view name, std::string_view value,
-                    std::initializer_list<std::string_view> allowed) {
-  if (std::ranges::find(allowed, value) != allowed.end()) return;
-  throw Error::usage(fmt::format("{}: expected {}, found '{}'", name,
-                                 alternatives({allowed.begin(), allowed.end()}), value));
-}
-
-std::string humming_choice(const Target& target, std::initializer_list<std::string_view> allowed) {
-  constexpr std::string_view kKnob = "humming_input_dtype";
-  const auto variable = target.env.find(std::string(kHummingVariable));
-  if (!target.knobs.contains(std::string(kKnob)) && variable != target.env.end() &&
-      !variable->second.empty()) {
-    throw Error::usage(fmt::format("{} changes the packed bytes: say its dtype as knob {}",
-                                   kHummingVariable, kKnob));
+std::string knob_value(const Target& target, std::string_view name) {
+  const Knob& knob = *std::ranges::find(kKnobs, name, &Knob::name);
+  const std::string usual(knob.values.substr(0, knob.values.find('|')));
+  std::string value = target.knob(name, usual);
+  const auto variable = target.env.find(std::string(knob.variable));
+  if (!target.knobs.contains(std::string(name)) && variable != target.env.end()) {
+    if (name != "humming_input_dtype") value = variable->second;
+    if (name == "humming_input_dtype" && !variable->second.empty()) {
+      throw Error::usage(fmt::format("{} changes the packed bytes: say its dtype as knob {}",
+                                     knob.variable, name));
+    }
   }
-  return knob_choice(target, kKnob, allowed);
-}
-
-}  // namespace
-
-std::string knob_choice(const Target& target, std::string_view name,
-                        std::initializer_list<std::string_view> allowed) {
-  std::string value = target.knob(name, *allowed.begin());
-  require_choice(fmt::format("knob {}", name), value, allowed);
-  return value;
-}
-
-std::string params_dtype(const Target& target) {
-  return knob_choice(target, "params_dtype", {"bfloat16", "float16"});
-}
-
-std::string marlin_input_dtype(const Target& target) {
-  constexpr std::string_view kKnob = "marlin_input_dtype";
-  const auto variable = target.env.find(std::string(kMarlinVariable));
-  if (target.knobs.contains(std::string(kKnob)) || variable == target.env.end()) {
-    return knob_choice(target, kKnob, {"none", "fp8", "int8"});
-  }
-  require_choice(kMarlinVariable, variable->second, {"fp8", "int8"});
-  return variable->second;
-}
-
-std::string humming_input_dtype(const Target& target) {
-  return humming_choice(target, {"none", "float8e4m3", "int8"});
-}
-
-std::string humming_input_type(const Target& target) {
-  return humming_choice(target, {"none", "float8e4m3", "float8e4m3-group32", "float8e4m3-group64",
-                                 "float8e4m3-group128", "int8", "float4e2m1"});
+  const auto all = fmt::format("|{}|", knob.values);
+  if (all.find(fmt::format("|{}|", value)) != std::string::npos) return value;
+  throw Error::usage(fmt::format("knob {}: expected {}, found '{}'", name, knob.values, value));
 }
 
 LayoutParameters layout_parameters(const Target& target) {
   return {.family = target.family,
-          .params_dtype = params_dtype(target),
+          .params_dtype = knob_value(target, "params_dtype"),
           .humming_input_dtype = target.knob("humming_input_dtype", "none")};
-}
-
-std::string aiter_weight(const Target& target) {
-  return knob_choice(target, "aiter_weight", {"mxfp4", "int4"});
 }
 
 std::optional<CompilerVersion> compiler_version(std::string_view text) {
@@ -92,11 +51,10 @@ std::optional<CompilerVersion> cuda_compiler(const Target& target) {
 }
 
 void check_knobs(const Target& target) {
-  static_cast<void>(params_dtype(target));
-  static_cast<void>(marlin_input_dtype(target));
-  static_cast<void>(humming_input_type(target));
   static_cast<void>(cuda_compiler(target));
-  static_cast<void>(aiter_weight(target));
+  for (const Knob& knob : kKnobs) {
+    if (knob.name != "cuda_compiler") static_cast<void>(knob_value(target, knob.name));
+  }
 }
 
 }  // namespace mxfp4

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <compare>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,30 +13,37 @@
 
 namespace mxfp4 {
 
+inline constexpr std::string_view kHummingVariable = "VLLM_HUMMING_INPUT_QUANT_CONFIG";
+
+struct Knob {
+  std::string_view name;
+  std::string_view values;      // what it may be; the first is the default
+  std::string_view decides;     // in words, with the backends whose layouts ask for it
+  std::string_view variable{};  // of the serving process, with the same meaning
+};
+
 // Every knob. One that the chosen layout does not ask for changes nothing, as in the engine.
-inline constexpr std::array<std::string_view, 5> kKnobNames = {
-    "params_dtype", "marlin_input_dtype", "humming_input_dtype", "cuda_compiler", "aiter_weight"};
+inline constexpr std::array<Knob, 5> kKnobs = {{
+    {"params_dtype", "bfloat16|float16",
+     "the type of the model's activations and biases: MARLIN, BATCHED_MARLIN, HUMMING"},
+    {"marlin_input_dtype", "none|fp8|int8", "the type of activations in the kernel: MARLIN",
+     "VLLM_MARLIN_INPUT_DTYPE"},
+    {"humming_input_dtype",
+     "none|float8e4m3|float8e4m3-group32|float8e4m3-group64|float8e4m3-group128|int8|float4e2m1",
+     "the type of activations in the kernel, where the checkpoint does not say it: HUMMING",
+     kHummingVariable},
+    {"cuda_compiler", "VERSION",
+     "the order of weights with 16-bit activations from capability 10.0 on: HUMMING"},
+    {"aiter_weight", "mxfp4|int4",
+     "whether the method class requantizes SiTU's experts: AITER_MXFP4_BF16 on gfx942"},
+}};
 
-// The knob's value, or the first of `allowed`. Throws Error::usage for any other value.
-[[nodiscard]] std::string knob_choice(const Target& target, std::string_view name,
-                                      std::initializer_list<std::string_view> allowed);
-
-// "bfloat16" or "float16": the engine's params dtype.
-[[nodiscard]] std::string params_dtype(const Target& target);
-// "none", "fp8" or "int8": knob marlin_input_dtype, else VLLM_MARLIN_INPUT_DTYPE of the target.
-[[nodiscard]] std::string marlin_input_dtype(const Target& target);
-// "none", "float8e4m3" or "int8": knob humming_input_dtype before vLLM 0.21.0. Throws Error::usage
-// when only VLLM_HUMMING_INPUT_QUANT_CONFIG is set, a JSON object that is not read here.
-[[nodiscard]] std::string humming_input_dtype(const Target& target);
-// The same of releases, which also know "float8e4m3-group32", "-group64", "-group128" (F32
-// scales by group; "float8e4m3" has one scale a token, or is MXFP8) and "float4e2m1" (MXFP4).
-[[nodiscard]] std::string humming_input_type(const Target& target);
+// The knob's value, else its variable's, else the default. Throws Error::usage for a value that the
+// knob does not have, and where only kHummingVariable is set, a JSON object that is not read here.
+[[nodiscard]] std::string knob_value(const Target& target, std::string_view name);
 
 // What layouts may read of a target. Throws Error::usage for values that no layout knows.
 [[nodiscard]] LayoutParameters layout_parameters(const Target& target);
-
-// "mxfp4" or "int4": whether the method class requantizes for AITER.
-[[nodiscard]] std::string aiter_weight(const Target& target);
 
 struct CompilerVersion {
   unsigned major = 0, minor = 0;

@@ -56,6 +56,7 @@ Decision decide_directly(const Question& question, const CallerRow& caller, cons
                                            row.experts_class, step.reason);
     }
   }
+  step.backend = row.backend;
   if (step.supported) {
     decision.backend = row.backend;
     decision.experts_class = row.experts_class;
@@ -343,40 +344,6 @@ LayerDims rounding_multiples(const RuleSet& rules, const CallerRow* caller, cons
   const LayerDims ones{1, 1, 1};
   const std::string_view method = caller == nullptr ? "" : caller->method;
   return rounds_sizes(caller, target.backend) ? round_up_sizes(rules, target, ones, method) : ones;
-}
-
-std::optional<KernelSettings> kernel_settings(const RuleSet& rules, const Deployment& deployment,
-                                              Backend backend, const CallerRow* caller,
-                                              std::optional<double> model_limit) {
-  const std::string_view method = caller == nullptr ? "" : caller->method;
-  const auto row = std::ranges::find_if(rules.kernel_settings, [&](const KernelSettingsRow& r) {
-    return r.backend == backend && (r.method.empty() || r.method == method);
-  });
-  if (row == rules.kernel_settings.end()) return std::nullopt;
-  KernelSettings out;
-  out.constructor = row->constructor;
-  out.activation_dtype = row->activation_dtype;
-  if (row->activation_dtype == "{fp8}") {
-    const Question question = make_question(rules, deployment);
-    const auto fp8 = std::ranges::find_if(rules.fp8_texts, [&](const Fp8TextRow& candidate) {
-      return candidate.when.holds(question);
-    });
-    if (fp8 == rules.fp8_texts.end()) throw Error::internal("no fp8 dtype for this platform");
-    out.activation_dtype = fp8->dtype;
-  }
-  out.activation_shape = row->activation_shape;
-  out.block_shape = row->block_shape;
-  out.scale_swizzled = row->scale_swizzled;
-  out.mx_alignment = row->mx_alignment;
-  out.takes_input_scales = row->takes_input_scales;
-  out.needs_layer = row->needs_layer;
-  if (caller == nullptr) return out;
-  if (row->passes_alpha_beta) {
-    out.alpha = caller->alpha;
-    out.beta = caller->beta;
-  }
-  out.clamp_limit = caller->model_clamp_limit ? model_limit : caller->clamp_limit;
-  return out;
 }
 
 }  // namespace mxfp4

@@ -1,5 +1,5 @@
-// The engine's side of a checkpoint: the method class that serves it, the decision for it with the
-// faults that are known to follow, and the settings of the kernel.
+// The engine's side of a checkpoint: the method class that serves it, and the decision for it with the
+// faults that are known to follow.
 //
 // Usage:
 //   const CallerRow* caller = find_caller(rules, config);
@@ -110,28 +110,5 @@ struct InputDtype {
 // The multiples that the backend rounds H and I up to for this caller; 1: unchanged.
 [[nodiscard]] LayerDims rounding_multiples(const RuleSet& rules, const CallerRow* caller,
                                            const Target& target);
-
-// The settings that the kernel of the chosen backend is built with.
-struct KernelSettings {
-  std::string constructor;
-  std::string activation_dtype;  // empty: none
-  std::optional<std::array<int64_t, 2>> activation_shape;
-  std::optional<std::array<int64_t, 2>> block_shape;
-  bool scale_swizzled = true;
-  int64_t mx_alignment = 0;
-  bool takes_input_scales = false;
-  bool needs_layer = false;
-  std::optional<double> alpha;
-  std::optional<double> beta;
-  std::optional<double> clamp_limit;
-};
-
-// `model_limit` is the model's own swiglu limit, where the caller passes it on. Without a caller
-// alpha, beta and limit stay empty. Empty where the release does not have the backend.
-[[nodiscard]] std::optional<KernelSettings> kernel_settings(const RuleSet& rules,
-                                                            const Deployment& deployment,
-                                                            Backend backend,
-                                                            const CallerRow* caller,
-                                                            std::optional<double> model_limit);
 
 }  // namespace mxfp4

@@ -2,9 +2,7 @@
 // condition that a candidate must meet, with the reason given when it does not.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,20 +14,16 @@ namespace mxfp4 {
 
 struct Question;
 
-// A fact of the serving process that a condition looks at, with the values that may decide it.
-struct Fact {
-  FactKind kind;
-  std::string_view name{};                                // of a package or variable
-  std::vector<std::optional<std::string_view>> values{};  // empty value: not set, absent, off
+// A package or a variable of the serving process that a condition looks at.
+struct AskedName {
+  FactKind kind;  // kPackage or kVariable
+  std::string_view name;
 };
 
 struct Condition {
   std::string text;  // "platform cuda and package flashinfer"
   std::function<bool(const Question&)> holds;
-  std::vector<Fact> facts{};  // empty: only facts of the model
-  // The conditions that a conjunction joins; null for any other condition.
-  std::shared_ptr<const std::vector<Condition>> parts{};
-  bool always_holds = false;
+  std::vector<AskedName> asked{};
 };
 
 struct Check {

@@ -11,26 +11,26 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/core/backend.hpp"
-
 namespace mxfp4 {
 
 struct Machine {
-  std::string_view arch;  // "sm90", "gfx942", "x86_64"
-  Platform platform;
-  std::vector<std::string_view> names{};  // the usual one first; empty: known only by its arch
-  // Where arch and names leave features open that rules ask for: the architecture with none
-  // of them.
-  std::string_view least{};
-  std::string_view more{};  // in words: what to type for one that has them
+  std::string arch;                  // "sm90", "gfx942", "x86_64"
+  std::vector<std::string> names{};  // the usual one first; empty: known only by its arch
 };
+
+// The names of this one leave features open that rules ask for.
+inline constexpr std::string_view kOpenArch = "x86_64";
 
 [[nodiscard]] std::span<const Machine> machines();
 
 // By architecture, compute capability or name: letter case, blanks, words beside the name (its
 // maker, its memory) and the features behind an architecture ("sm90a", "gfx942:sramecc+") do not
-// matter. Null when there is no such machine, and for a text that names two.
+// matter. Of several names in a text the longest counts. Null when there is no such machine.
 [[nodiscard]] const Machine* find_machine(std::string_view text);
+
+// What the rules are asked with. They take kOpenArch for a CPU with AMX, which the name does not say;
+// a forced backend is not asked about its machine.
+[[nodiscard]] std::string taken_arch(const Machine& machine, bool forced);
 
 // Every architecture and name, for suggestions.
 [[nodiscard]] std::vector<std::string> machine_words();

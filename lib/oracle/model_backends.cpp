@@ -23,6 +23,7 @@ Decision decide_by_model(const Question& question, const ModelBackendRow& row) {
   decision.direct = true;
   TraceStep step;
   step.candidate = row.experts_class;
+  step.backend = row.backend;
   const auto missing = std::ranges::find_if_not(
       row.requirements,
       [&](const RequirementRow& requirement) { return requirement.must_hold.holds(question); });

@@ -3,21 +3,20 @@
 // compares them with what was read (testdata/engines/models.json).
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace mxfp4 {
 
-// The architectures, as config.json names them, whose classes give experts one activation.
-struct ModelClasses {
-  std::string_view activation;  // empty: the one that the config names
-  bool by_layer = false;        // layers with an entry in swiglu_limits run swiglustep instead
-  std::span<const std::string_view> architectures;
+// A class, by the architecture that config.json names, and the activation that it gives experts.
+struct ModelClass {
+  std::string architecture;
+  std::string activation;  // empty: the one that the config names
+  bool by_layer = false;   // layers with an entry in swiglu_limits run swiglustep instead
 };
 
-[[nodiscard]] std::span<const ModelClasses> model_classes();
+[[nodiscard]] std::span<const ModelClass> model_classes();
 
 // The name of the class that serves an architecture: its own, or a model's whose words about the task
 // the engine replaces, as "GptOssForSequenceClassification" (config/model.py,
@@ -25,6 +24,6 @@ struct ModelClasses {
 [[nodiscard]] std::string known_architecture(std::string_view architecture);
 
 // The row of an architecture's class; null for one that no release that was read has.
-[[nodiscard]] const ModelClasses* find_model_class(std::string_view architecture);
+[[nodiscard]] const ModelClass* find_model_class(std::string_view architecture);
 
 }  // namespace mxfp4

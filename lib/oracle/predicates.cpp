@@ -8,7 +8,7 @@
 #include <cctype>
 #include <string>
 
-#include "lib/core/error.hpp"
+#include "lib/core/checked.hpp"
 #include "lib/oracle/python_text.hpp"
 #include "lib/oracle/rule_set.hpp"
 
@@ -17,8 +17,8 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-// The size that the executed tables took where none was given.
-constexpr int64_t kAssumedIntermediate = 23040;
+// The sizes that the executed tables took where none was given.
+constexpr int64_t kAssumedHidden = 2880, kAssumedIntermediate = 23040;
 
 bool contains(const Names& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -30,11 +30,6 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-const std::string* find_env(const Question& q, std::string_view variable) {
-  const auto found = q.deployment.env.find(std::string(variable));
-  return found == q.deployment.env.end() ? nullptr : &found->second;
-}
-
 std::string join(const std::vector<Condition>& conditions, std::string_view word) {
   std::string text;
   for (const Condition& condition : conditions) {
@@ -43,47 +38,23 @@ std::string join(const std::vector<Condition>& conditions, std::string_view word
   return text;
 }
 
-std::vector<std::optional<std::string_view>> any_or_unset(const Names& names) {
-  std::vector<std::optional<std::string_view>> values(names.begin(), names.end());
-  values.emplace_back();
-  return values;
-}
-
-Condition about(Condition condition, Fact fact) {
-  condition.facts.push_back(std::move(fact));
-  return condition;
-}
-
-// Features that are on or off.
-Condition about_switch(FactKind kind, std::string_view on, Condition condition) {
-  return about(std::move(condition), {kind, "", {on, std::nullopt}});
-}
-
-Condition about_machine(Condition condition) {
-  return about(std::move(condition), {FactKind::kMachine});
-}
-
-std::vector<Fact> facts_of(const std::vector<Condition>& conditions) {
-  std::vector<Fact> facts;
+std::vector<AskedName> asked_by(const std::vector<Condition>& conditions) {
+  std::vector<AskedName> asked;
   for (const Condition& condition : conditions) {
-    facts.insert(facts.end(), condition.facts.begin(), condition.facts.end());
+    asked.insert(asked.end(), condition.asked.begin(), condition.asked.end());
   }
-  return facts;
+  return asked;
 }
 
-Condition one_of(std::string_view what, Names names, std::string_view (*value)(const Question&),
-                 FactKind kind) {
-  return about({fmt::format("{} {}", what, fmt::join(names, "|")),
-                [names, value](const Question& q) { return contains(names, value(q)); }},
-               {kind, "", any_or_unset(names)});
+Condition one_of(std::string_view what, Names names, std::string_view (*value)(const Question&)) {
+  return {fmt::format("{} {}", what, fmt::join(names, "|")),
+          [names, value](const Question& q) { return contains(names, value(q)); }};
 }
 
 }  // namespace
 
 Condition always() {
-  Condition condition{"always", [](const Question&) { return true; }};
-  condition.always_holds = true;
-  return condition;
+  return {"always", [](const Question&) { return true; }};
 }
 
 Condition never() {
@@ -91,19 +62,15 @@ Condition never() {
 }
 
 Condition all_of(std::vector<Condition> conditions) {
-  const auto parts = std::make_shared<const std::vector<Condition>>(std::move(conditions));
-  Condition all{join(*parts, " and "), [parts](const Question& q) {
-                  return std::ranges::all_of(*parts,
-                                             [&](const Condition& c) { return c.holds(q); });
-                }};
-  all.facts = facts_of(*parts);
-  all.parts = parts;
+  Condition all{join(conditions, " and "), {}, asked_by(conditions)};
+  all.holds = [conditions = std::move(conditions)](const Question& q) {
+    return std::ranges::all_of(conditions, [&](const Condition& c) { return c.holds(q); });
+  };
   return all;
 }
 
 Condition any_of(std::vector<Condition> conditions) {
-  Condition any{fmt::format("({})", join(conditions, " or ")), {}, facts_of(conditions)};
-  any.always_holds = std::ranges::any_of(conditions, &Condition::always_holds);
+  Condition any{fmt::format("({})", join(conditions, " or ")), {}, asked_by(conditions)};
   any.holds = [conditions = std::move(conditions)](const Question& q) {
     return std::ranges::any_of(conditions, [&](const Condition& c) { return c.holds(q); });
   };
@@ -111,218 +78,166 @@ Condition any_of(std::vector<Condition> conditions) {
 }
 
 Condition none_of(std::vector<Condition> conditions) {
-  Condition none{fmt::format("not ({})", join(conditions, " or ")), {}, facts_of(conditions)};
-  none.holds = [conditions = std::move(conditions)](const Question& q) {
-    return std::ranges::none_of(conditions, [&](const Condition& c) { return c.holds(q); });
-  };
+  Condition none = any_of(std::move(conditions));
+  none.text = fmt::format("not {}", none.text);
+  none.holds = std::not_fn(std::move(none.holds));
   return none;
 }
 
 Condition platform_is(Platform platform) {
-  return about_machine(
-      {fmt::format("platform {}", platform_name(platform)),
-       [platform](const Question& q) { return q.deployment.platform == platform; }});
+  return {fmt::format("platform {}", platform_name(platform)),
+          [platform](const Question& q) { return q.deployment.platform == platform; }};
 }
 
 Condition capability_is(int major, int minor) {
-  const Capability wanted{major, minor};
-  return about_machine({fmt::format("capability {}.{}", major, minor), [wanted](const Question& q) {
-                          return q.capability && *q.capability == wanted;
-                        }});
+  return {fmt::format("capability {}.{}", major, minor), [=](const Question& q) {
+            return q.capability == Capability{major, minor};
+          }};
 }
 
 Condition capability_at_least(int major, int minor) {
-  const Capability least{major, minor};
-  return about_machine(
-      {fmt::format("capability >= {}.{}", major, minor),
-       [least](const Question& q) { return q.capability && *q.capability >= least; }});
+  return {fmt::format("capability >= {}.{}", major, minor), [=](const Question& q) {
+            return q.capability >= Capability{major, minor};
+          }};
 }
 
 Condition capability_below(int major, int minor) {
-  const Capability limit{major, minor};
-  return about_machine(
-      {fmt::format("capability < {}.{}", major, minor),
-       [limit](const Question& q) { return q.capability && *q.capability < limit; }});
+  return {fmt::format("capability < {}.{}", major, minor), [=](const Question& q) {
+            return q.capability && *q.capability < Capability{major, minor};
+          }};
 }
 
 Condition capability_family(int major) {
-  return about_machine({fmt::format("capability {}.x", major), [major](const Question& q) {
-                          return q.capability && q.capability->major == major;
-                        }});
+  return {fmt::format("capability {}.x", major),
+          [=](const Question& q) { return q.capability && q.capability->major == major; }};
 }
 
 Condition arch_contains(std::string_view part) {
-  return about_machine({fmt::format("arch *{}*", part), [part](const Question& q) {
-                          return q.deployment.arch.find(part) != std::string::npos;
-                        }});
+  return {fmt::format("arch *{}*", part),
+          [part](const Question& q) { return q.deployment.arch.find(part) != std::string::npos; }};
 }
 
 Condition arch_in(Names names) {
-  return one_of(
-      "arch", std::move(names),
-      [](const Question& q) -> std::string_view { return q.deployment.arch; }, FactKind::kMachine);
+  return one_of("arch", std::move(names),
+                [](const Question& q) -> std::string_view { return q.deployment.arch; });
 }
 
 Condition package(std::string_view name) {
-  return about(
-      {fmt::format("package {}", name),
-       [name = std::string(name)](const Question& q) { return q.deployment.libs.contains(name); }},
-      {FactKind::kPackage, name, {"present", std::nullopt}});
+  return {
+      fmt::format("package {}", name),
+      [name = std::string(name)](const Question& q) { return q.deployment.libs.contains(name); },
+      {{FactKind::kPackage, name}}};
 }
 
-Condition env_switch(std::string_view variable, bool when_unset) {
-  return about({fmt::format("{} (unset: {})", variable, when_unset ? "on" : "off"),
-                [variable, when_unset](const Question& q) {
-                  const std::string* value = find_env(q, variable);
-                  if (value == nullptr) return when_unset;
-                  const std::string text = lower(*value);
-                  return text == "true" || text == "1";
-                }},
-               {FactKind::kVariable, variable, {std::nullopt, "1", "0"}});
+Condition variable(std::string_view name, std::string text, bool when_unset,
+                   std::function<bool(std::string_view)> holds) {
+  return {std::move(text),
+          [=](const Question& q) {
+            const auto found = q.deployment.env.find(std::string(name));
+            return found == q.deployment.env.end() ? when_unset : holds(found->second);
+          },
+          {{FactKind::kVariable, name}}};
 }
 
-Condition env_number(std::string_view variable, bool when_unset) {
-  return about({fmt::format("{} not 0 (unset: {})", variable, when_unset ? 1 : 0),
-                [variable, when_unset](const Question& q) {
-                  const std::string* value = find_env(q, variable);
-                  return value == nullptr ? when_unset : python_int_is_nonzero(*value);
-                }},
-               {FactKind::kVariable, variable, {std::nullopt, "1", "0"}});
+Condition env_switch(std::string_view name, bool when_unset) {
+  return variable(name, fmt::format("{} (unset: {})", name, when_unset ? "on" : "off"), when_unset,
+                  [](std::string_view value) {
+                    const std::string text = lower(value);
+                    return text == "true" || text == "1";
+                  });
 }
 
-Condition env_is_one_of(std::string_view variable, Names values) {
-  return about({fmt::format("{}={}", variable, fmt::join(values, "|")),
-                [variable, values](const Question& q) {
-                  const std::string* value = find_env(q, variable);
-                  return value != nullptr && contains(values, lower(*value));
-                }},
-               {FactKind::kVariable, variable, any_or_unset(values)});
+Condition env_number(std::string_view name, bool when_unset) {
+  return variable(name, fmt::format("{} not 0 (unset: {})", name, when_unset ? 1 : 0), when_unset,
+                  python_int_is_nonzero);
+}
+
+Condition env_is_one_of(std::string_view name, Names values) {
+  return variable(name, fmt::format("{}={}", name, fmt::join(values, "|")), false,
+                  [values](std::string_view value) { return contains(values, lower(value)); });
 }
 
 Condition activation_in(Names names) {
-  return one_of(
-      "activation", std::move(names), [](const Question& q) { return q.activation; },
-      FactKind::kActivation);
+  return one_of("activation", std::move(names), [](const Question& q) { return q.activation; });
 }
 
 Condition known_gated() {
-  return about({"is_act_and_mul", [](const Question& q) { return q.deployment.is_act_and_mul; }},
-               {FactKind::kActivation, "", {"silu"}});
+  return {"is_act_and_mul", [](const Question& q) { return q.deployment.is_act_and_mul; }};
 }
 
 Condition gated_by_name() {
-  return about({"activation not *_no_mul",
-                [](const Question& q) { return !q.activation.ends_with("_no_mul"); }},
-               {FactKind::kActivation, "", {"silu"}});
+  return {"activation not *_no_mul",
+          [](const Question& q) { return !q.activation.ends_with("_no_mul"); }};
 }
 
 Condition gated() {
-  return about({"gated", [](const Question& q) { return q.gated; }}, {FactKind::kGated});
+  return {"gated", [](const Question& q) { return q.gated; }};
 }
 
 Condition no_key() {
-  return about({"no key", [](const Question& q) { return !q.key; }},
-               {FactKind::kActivationKey, "", {std::nullopt}});
+  return {"no key", [](const Question& q) { return !q.key; }};
 }
 
 Condition key_in(Names names) {
-  return about({fmt::format("key {}", fmt::join(names, "|")),
-                [names](const Question& q) { return q.key && contains(names, *q.key); }},
-               {FactKind::kActivationKey, "", any_or_unset(names)});
-}
-
-Condition requested_key_in(Names names) {
-  return about({fmt::format("requested key {}", fmt::join(names, "|")),
-                [names](const Question& q) {
-                  const Deployment& d = q.deployment;
-                  const auto& key =
-                      d.activation_override ? d.activation_override : d.model_activation;
-                  return key && contains(names, *key);
-                }},
-               {FactKind::kActivationKey, "", any_or_unset(names)});
+  return {fmt::format("key {}", fmt::join(names, "|")),
+          [names](const Question& q) { return q.key && contains(names, *q.key); }};
 }
 
 Condition moe_backend_is(std::string_view name) {
-  return about({fmt::format("moe_backend {}", name),
-                [name](const Question& q) { return q.deployment.moe_backend == name; }},
-               {FactKind::kMoeBackend, "", {name, std::nullopt}});
+  return {fmt::format("moe_backend {}", name),
+          [name](const Question& q) { return q.deployment.moe_backend == name; }};
 }
 
 Condition routing_in(Names names) {
-  return one_of(
-      "routing", std::move(names),
-      [](const Question& q) -> std::string_view { return q.deployment.routing_method; },
-      FactKind::kRouting);
+  return one_of("routing", std::move(names),
+                [](const Question& q) -> std::string_view { return q.deployment.routing_method; });
 }
 
 Condition expert_parallel() {
-  return about_switch(FactKind::kExpertParallel, "on",
-                      {"expert parallel", [](const Question& q) { return q.parallel.use_ep; }});
+  return {"expert parallel", [](const Question& q) { return q.parallel.use_ep; }};
 }
 
 Condition expert_parallel_enabled() {
-  return about_switch(FactKind::kExpertParallel, "on",
-                      {"expert parallel enabled", [](const Question& q) {
-                         return q.deployment.parallel.enable_expert_parallel;
-                       }});
+  return {"expert parallel enabled",
+          [](const Question& q) { return q.deployment.parallel.enable_expert_parallel; }};
 }
 
 Condition tp_is(int64_t size) {
-  return about({fmt::format("tp {}", size),
-                [size](const Question& q) { return q.deployment.parallel.tp_size == size; }},
-               {FactKind::kTpSize, "", {std::nullopt, "2", "4", "8"}});
+  return {fmt::format("tp {}", size),
+          [size](const Question& q) { return q.deployment.parallel.tp_size == size; }};
 }
 
 Condition dp_above_one() {
-  return about_switch(FactKind::kDpSize, "2",
-                      {"dp > 1", [](const Question& q) { return q.parallel.dp_size > 1; }});
+  return {"dp > 1", [](const Question& q) { return q.parallel.dp_size > 1; }};
 }
 
 Condition pcp_above_one() {
-  return about_switch(FactKind::kPcpSize, "2",
-                      {"pcp > 1", [](const Question& q) { return q.parallel.pcp_size > 1; }});
+  return {"pcp > 1", [](const Question& q) { return q.parallel.pcp_size > 1; }};
 }
 
 Condition sp_above_one() {
-  return about_switch(FactKind::kSequenceParallel, "on",
-                      {"sp > 1", [](const Question& q) { return q.parallel.sp_size > 1; }});
+  return {"sp > 1", [](const Question& q) { return q.parallel.sp_size > 1; }};
 }
 
 Condition all2all_in_use() {
-  return about({"all-to-all", [](const Question& q) { return q.uses_all2all; }},
-               {FactKind::kUsesAll2All});
+  return {"all-to-all", [](const Question& q) { return q.uses_all2all; }};
 }
 
 Condition all2all_backend_in(Names names) {
-  return one_of(
-      "all-to-all backend", std::move(names),
-      [](const Question& q) -> std::string_view { return q.parallel.all2all_backend; },
-      FactKind::kAll2AllBackend);
+  return one_of("all-to-all backend", std::move(names),
+                [](const Question& q) -> std::string_view { return q.parallel.all2all_backend; });
 }
 
 Condition eplb() {
-  return about_switch(FactKind::kEplb, "on",
-                      {"EPLB", [](const Question& q) { return q.parallel.enable_eplb; }});
+  return {"EPLB", [](const Question& q) { return q.parallel.enable_eplb; }};
 }
 
 Condition batched_format() {
-  return about({"batched format", [](const Question& q) { return q.batched; }},
-               {FactKind::kBatched});
+  return {"batched format", [](const Question& q) { return q.batched; }};
 }
 
 Condition lora() {
-  return about_switch(FactKind::kLora, "on",
-                      {"LoRA", [](const Question& q) { return q.deployment.lora; }});
-}
-
-Condition intermediate_multiple_of(int64_t multiple) {
-  return about({fmt::format("intermediate size of a rank a multiple of {}", multiple),
-                [multiple](const Question& q) {
-                  const int64_t size =
-                      q.deployment.intermediate_size.value_or(kAssumedIntermediate);
-                  return size / q.parallel.tp_size % multiple == 0;
-                }},
-               {FactKind::kTpSize, "", {std::nullopt, "2", "4", "8"}});
+  return {"LoRA", [](const Question& q) { return q.deployment.lora; }};
 }
 
 Condition model_type_in(Names names) {
@@ -331,9 +246,68 @@ Condition model_type_in(Names names) {
 }
 
 Condition gemm_type_is(std::string_view type) {
-  return about({fmt::format("preferred gemm type {}", type),
-                [type](const Question& q) { return preferred_gemm_type(q) == type; }},
-               {FactKind::kGemmType, "", {type, std::nullopt}});
+  return {fmt::format("preferred gemm type {}", type),
+          [type](const Question& q) { return preferred_gemm_type(q) == type; }};
+}
+
+Condition padded_experts_below(int64_t multiple, int64_t limit) {
+  return {fmt::format("experts rounded up to {} < {}", multiple, limit),
+          [multiple, limit](const Question& q) {
+            const auto& experts = q.deployment.num_experts;
+            return !experts || round_up(*experts, multiple) < limit;
+          }};
+}
+
+Condition hidden_multiple_of(int64_t multiple) {
+  return {fmt::format("hidden size a multiple of {}", multiple), [multiple](const Question& q) {
+            return q.deployment.hidden_size.value_or(kAssumedHidden) % multiple == 0;
+          }};
+}
+
+Condition intermediate_multiple_of(int64_t multiple) {
+  return {fmt::format("intermediate size of a rank a multiple of {}", multiple),
+          [multiple](const Question& q) {
+            const int64_t size = q.deployment.intermediate_size.value_or(kAssumedIntermediate);
+            return size / q.parallel.tp_size % multiple == 0;
+          }};
+}
+
+Condition expert_parallel_shape(int64_t ep_size, int64_t num_experts, int64_t hidden_size,
+                                int64_t intermediate_size) {
+  return {fmt::format("{} experts over {} ranks, hidden size {}, intermediate size {}", num_experts,
+                      ep_size, hidden_size, intermediate_size),
+          [=](const Question& q) {
+            const Deployment& d = q.deployment;
+            const int64_t share = num_experts / ep_size;
+            return q.parallel.use_ep && q.parallel.ep_size == ep_size &&
+                   d.num_experts == num_experts && d.local_experts.value_or(share) == share &&
+                   d.hidden_size == hidden_size && d.intermediate_size == intermediate_size;
+          }};
+}
+
+Condition experts_divide(bool with_redundant) {
+  return {with_redundant ? "experts, redundant ones too, divisible by the ranks"
+                         : "experts divisible by the ranks",
+          [with_redundant](const Question& q) {
+            const Deployment& d = q.deployment;
+            const int64_t more = with_redundant ? d.parallel.num_redundant_experts : 0;
+            return !d.num_experts || checked_add(*d.num_experts, more) % q.parallel.ep_size == 0;
+          }};
+}
+
+Condition model_shape(int64_t num_experts, int64_t hidden_size, int64_t intermediate_size) {
+  return {fmt::format("{} experts, hidden size {}, intermediate size {}", num_experts, hidden_size,
+                      intermediate_size),
+          [=](const Question& q) {
+            const Deployment& d = q.deployment;
+            return d.num_experts == num_experts && d.hidden_size == hidden_size &&
+                   d.intermediate_size == intermediate_size;
+          }};
+}
+
+Condition situ_linear_beta() {
+  return {"activation_situ_linear_beta in config.json",
+          [](const Question& q) { return q.deployment.situ_linear_beta; }};
 }
 
 ExpertClass generic_class(SupportRow row, std::vector<Check> own) {

@@ -35,11 +35,13 @@ namespace mxfp4 {
 // An environment variable of the serving process. A switch is on when its lower-cased value is
 // "true" or "1"; a number is read as Python's int() and is on when it is not 0. A malformed number
 // throws Error::unsupported with reference type ValueError.
-[[nodiscard]] Condition env_switch(std::string_view variable, bool when_unset);
-[[nodiscard]] Condition env_number(std::string_view variable, bool when_unset);
+[[nodiscard]] Condition env_switch(std::string_view name, bool when_unset);
+[[nodiscard]] Condition env_number(std::string_view name, bool when_unset);
 // The lower-cased value is one of these; false when unset.
-[[nodiscard]] Condition env_is_one_of(std::string_view variable,
-                                      std::vector<std::string_view> values);
+[[nodiscard]] Condition env_is_one_of(std::string_view name, std::vector<std::string_view> values);
+// Any other test of a variable, and its words.
+[[nodiscard]] Condition variable(std::string_view name, std::string text, bool when_unset,
+                                 std::function<bool(std::string_view)> holds);
 
 [[nodiscard]] Condition activation_in(std::vector<std::string_view> names);
 [[nodiscard]] Condition known_gated();    // by the deployment
@@ -47,8 +49,6 @@ namespace mxfp4 {
 [[nodiscard]] Condition gated();          // the rule set's answer
 [[nodiscard]] Condition no_key();
 [[nodiscard]] Condition key_in(std::vector<std::string_view> names);
-// The key that checkpoint and user ask for, before any backend's own takes its place.
-[[nodiscard]] Condition requested_key_in(std::vector<std::string_view> names);
 [[nodiscard]] Condition moe_backend_is(std::string_view name);
 [[nodiscard]] Condition routing_in(std::vector<std::string_view> names);
 [[nodiscard]] Condition expert_parallel();
@@ -79,18 +79,10 @@ namespace mxfp4 {
 [[nodiscard]] Condition expert_parallel_shape(int64_t ep_size, int64_t num_experts,
                                               int64_t hidden_size, int64_t intermediate_size);
 // The router's facts, as the model's config says them.
-[[nodiscard]] Condition scoring_is(std::string_view name);
-[[nodiscard]] Condition normalizes_weights();
-[[nodiscard]] Condition grouped_topk();
-[[nodiscard]] Condition one_expert_group();
-[[nodiscard]] Condition latent_experts();
 // The model's sizes are exactly these.
 [[nodiscard]] Condition model_shape(int64_t num_experts, int64_t hidden_size,
                                     int64_t intermediate_size);
-[[nodiscard]] Condition hash_routing();
 [[nodiscard]] Condition situ_linear_beta();
-// The user's quantization_config names this type for the weights of experts.
-[[nodiscard]] Condition weight_override_is(std::string_view name);
 [[nodiscard]] Condition model_type_in(std::vector<std::string_view> names);
 // The preferred type of grouped kernel (preferred_gemm_type) is this one.
 [[nodiscard]] Condition gemm_type_is(std::string_view type);

@@ -5,33 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
 namespace {
-
-struct ArchPrefix {
-  std::string_view prefix;
-  Platform platform;
-};
-
-constexpr std::array kArchPrefixes = {
-    ArchPrefix{"sm", Platform::kCuda},     ArchPrefix{"gfx", Platform::kRocm},
-    ArchPrefix{"x86", Platform::kCpu},     ArchPrefix{"amd64", Platform::kCpu},
-    ArchPrefix{"aarch64", Platform::kCpu}, ArchPrefix{"arm64", Platform::kCpu},
-    ArchPrefix{"ppc64", Platform::kCpu},   ArchPrefix{"s390x", Platform::kCpu},
-    ArchPrefix{"riscv64", Platform::kCpu},
-};
-
-std::optional<Platform> platform_of_arch(std::string_view arch) {
-  for (const ArchPrefix& row : kArchPrefixes) {
-    if (arch.starts_with(row.prefix)) return row.platform;
-  }
-  return std::nullopt;
-}
 
 Platform resolve_platform(const DeploymentFacts& facts) {
   const std::string arch = facts.arch.value_or("");
@@ -126,6 +105,15 @@ void prefer(std::optional<Value>& first, std::optional<Value>& second) {
 }
 
 }  // namespace
+
+std::optional<Platform> platform_of_arch(std::string_view arch) {
+  if (arch.starts_with("sm")) return Platform::kCuda;
+  if (arch.starts_with("gfx")) return Platform::kRocm;
+  for (const char* cpu : {"x86", "amd64", "aarch64", "arm64", "ppc64", "s390x", "riscv64"}) {
+    if (arch.starts_with(cpu)) return Platform::kCpu;
+  }
+  return std::nullopt;
+}
 
 bool has_capability(Platform platform) {
   return platform == Platform::kCuda || platform == Platform::kRocm;

@@ -27,6 +27,9 @@ inline constexpr std::string_view kRoutingVariable = "VLLM_MOE_ROUTING_SIMULATIO
 [[nodiscard]] Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts,
                                             const CallerRow* caller, const ModelConfig* config);
 
+// The platform that an architecture's name means; empty for one that is not known.
+[[nodiscard]] std::optional<Platform> platform_of_arch(std::string_view arch);
+
 // Whether rules tell the platform's devices apart by architecture: CUDA's and ROCm's.
 [[nodiscard]] bool has_capability(Platform platform);
 

@@ -50,9 +50,7 @@ struct RuleSet {
   std::vector<ModelBackendRow> model_backends{};
   Messages messages;
 
-  // From a checkpoint. Of the model classes with experts that some release lacks, those that this
-  // one has; every release has all others that are known (model_classes.hpp).
-  std::vector<std::string_view> model_classes{};
+  // From a checkpoint.
   std::vector<CallerRow> callers;
   std::vector<RoutingRow> routing;  // from model parameters
   // Classes are asked with the model's own routing where the process simulates another one.
@@ -64,7 +62,6 @@ struct RuleSet {
   // The engine has quantization_config.moe.activation: the user's key beside the checkpoint's.
   bool takes_override = true;
   std::vector<ConverterRow> converters;
-  std::vector<KernelSettingsRow> kernel_settings;
   std::vector<MethodKnobRow> method_knobs{};
   std::vector<InputDtypeRow> input_dtypes{};  // of releases that ask more than the variable
   std::vector<LoadNoteRow> load_notes;

@@ -208,8 +208,9 @@ class Selection {
     if (!package.empty() && !deployment_.libs.contains(package)) refuse(row.import_failure);
     question_.key = key;
     for (const std::string_view name : row.classes) {
-      decision_.trace.push_back(ask_class(question_, name));
-      if (!decision_.trace.back().supported) continue;
+      TraceStep& step = decision_.trace.emplace_back(ask_class(question_, name));
+      step.backend = row.backend;
+      if (!step.supported) continue;
       decision_.backend = row.backend;
       decision_.experts_class = name;
       return true;

@@ -92,8 +92,7 @@ struct ActivationKeyRow {
 
 struct Fp8TextRow {  // first match wins
   Condition when;
-  std::string_view text;   // in key texts
-  std::string_view dtype;  // as torch writes it
+  std::string_view text;
 };
 
 // A backend: its own activation key, and the classes in the order they are tried.

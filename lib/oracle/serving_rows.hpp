@@ -20,21 +20,6 @@ namespace mxfp4 {
 
 struct ModelConfig;
 
-// The quantization settings that the kernel is built with; first match wins.
-struct KernelSettingsRow {
-  Backend backend;
-  std::string_view method{};  // only for this caller; empty: any
-  std::string_view constructor;
-  std::string_view activation_dtype{};  // {fp8}: the platform's; empty: none
-  std::optional<std::array<int64_t, 2>> activation_shape{};
-  std::optional<std::array<int64_t, 2>> block_shape{};
-  bool scale_swizzled = true;
-  int64_t mx_alignment = 0;
-  bool passes_alpha_beta = true;
-  bool takes_input_scales = false;
-  bool needs_layer = false;  // built from the layer's own schemas
-};
-
 // A backend that a family's converter takes or, when not supported, refuses.
 struct ConverterRow {
   Backend backend;
@@ -112,11 +97,7 @@ struct CallerRow {
   Backend replacement = Backend::NONE;
   bool gives_layer = true;     // the converter gets permute cache and layer
   int minimum_capability = 0;  // on CUDA, major * 10 + minor
-  std::optional<double> alpha{};
-  std::optional<double> beta{};
-  std::optional<double> clamp_limit{};
-  bool model_clamp_limit = false;  // the limit is the model's own
-  std::string_view note{};         // about any checkpoint of this kind
+  std::string_view note{};     // about any checkpoint of this kind
   std::string_view note_fixed_in{};
 };
 

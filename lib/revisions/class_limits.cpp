@@ -1,10 +1,13 @@
 #include "lib/revisions/class_limits.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <sstream>
 #include <string_view>
 
+#include "lib/core/text.hpp"
 #include "lib/oracle/model_classes.hpp"
 #include "lib/revisions/class_table.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -12,12 +15,17 @@
 namespace mxfp4 {
 namespace {
 
-// A release's place in time; empty for a name that is not a release's number.
+// A release's place in time; empty for a name that is not a number of vLLM's.
 std::optional<size_t> place_of(std::string_view version) {
   const auto releases = releases_of(Engine::kVllm);
   const auto found = std::ranges::find(releases, version, &Release::version);
   if (version.empty() || found == releases.end()) return std::nullopt;
   return static_cast<size_t>(found - releases.begin());
+}
+
+std::optional<size_t> place_of(const RuleSet& rules) {
+  const Release* release = rules.engine == Engine::kVllm ? find_release(rules.name) : nullptr;
+  return release == nullptr ? std::nullopt : place_of(release->version());
 }
 
 // The letters of the last row for a class or quantization up to the release; empty: nothing is
@@ -52,9 +60,7 @@ std::string model_class_of(const ModelConfig& config) {
 
 ClassLimits class_limits(const RuleSet& rules, const ModelConfig& config, Platform platform) {
   ClassLimits limits;
-  const Release* release = find_release(rules.name);
-  if (rules.engine != Engine::kVllm || release == nullptr) return limits;
-  const auto place = place_of(release->version);
+  const auto place = place_of(rules);
   if (!place) return limits;
   const std::string letters = missing(*place, platform_name(platform), model_class_of(config));
   const auto has = [&](char letter) { return letters.find(letter) == std::string::npos; };
@@ -66,6 +72,29 @@ ClassLimits class_limits(const RuleSet& rules, const ModelConfig& config, Platfo
   const std::string method = config.quantization ? config.quantization->name : "";
   limits.quantization = missing(*place, platform_name(platform), method).empty();
   return limits;
+}
+
+std::string missing_class_warning(const RuleSet& rules, const ModelConfig& config) {
+  const auto place = place_of(rules);
+  const auto lacks = [](size_t at, const std::string& name) {
+    return missing(at, "cuda", name) == "a";
+  };
+  const auto& names = config.architectures;
+  if (!place || names.empty()) return {};
+  if (!std::ranges::all_of(names, [&](const std::string& name) { return lacks(*place, name); })) {
+    return {};
+  }
+  const auto releases = releases_of(Engine::kVllm);
+  size_t first = 0;
+  while (first < releases.size() &&
+         (releases[first]->version().empty() || lacks(first, names.front()))) {
+    ++first;
+  }
+  if (first == releases.size()) return {};
+  return fmt::format(
+      "{} has no model class {}, which {} has first: it serves this model only with a class from "
+      "elsewhere, such as a plug-in",
+      rules.name, shown(names.front()), releases[first]->name);
 }
 
 }  // namespace mxfp4

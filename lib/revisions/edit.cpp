@@ -74,24 +74,6 @@ ConverterRow& converter(RuleSet& rules, Family family, Backend backend) {
                                     family_name(family), backend_name(backend)));
 }
 
-KernelSettingsRow& kernel_settings(RuleSet& rules, Backend backend, std::string_view method) {
-  for (KernelSettingsRow& row : rules.kernel_settings) {
-    if (row.backend == backend && row.method == method) return row;
-  }
-  throw Error::internal(
-      fmt::format("{} has no kernel settings for method '{}'", backend_name(backend), method));
-}
-
-void add_kernel_settings(RuleSet& rules, KernelSettingsRow added) {
-  rules.kernel_settings.insert(rules.kernel_settings.begin(), added);
-}
-
-void copy_kernel_settings(RuleSet& rules, Backend like, Backend backend) {
-  KernelSettingsRow row = kernel_settings(rules, like, "");
-  row.backend = backend;
-  rules.kernel_settings.push_back(row);
-}
-
 LayoutRow generic_refusal(Backend backend, std::string_view expected) {
   const std::string_view text = kept(
       fmt::format("{}{}. Expected {} backend.", kGenericRefusal, backend_name(backend), expected));

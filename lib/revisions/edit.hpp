@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -87,11 +86,6 @@ void add(std::vector<Row>& table, std::type_identity_t<Row> added) {
 }
 
 template <class Row>
-void add_each(std::vector<Row>& table, std::initializer_list<std::type_identity_t<Row>> added) {
-  for (const Row& row : added) add(table, row);
-}
-
-template <class Row>
 void add_first(std::vector<Row>& table, std::type_identity_t<Row> added) {
   insert(table, table.begin(), std::move(added));
 }
@@ -124,13 +118,6 @@ void rename_class(RuleSet& rules, std::string_view name, std::string_view rename
 // Adds a backend's row behind another backend's, and converters of both families, which take it.
 void add_backend_after(RuleSet& rules, Backend after, BackendRow added);
 [[nodiscard]] ConverterRow& converter(RuleSet& rules, Family family, Backend backend);
-// The backend's kernel settings for this method; "": for any.
-[[nodiscard]] KernelSettingsRow& kernel_settings(RuleSet& rules, Backend backend,
-                                                 std::string_view method);
-// In front of all others: the first that matches wins.
-void add_kernel_settings(RuleSet& rules, KernelSettingsRow added);
-// Gives `backend`, which has no kernel settings yet, a copy of the settings of `like`.
-void copy_kernel_settings(RuleSet& rules, Backend like, Backend backend);
 
 // --- layouts: the rows of a backend, for one family or both; the first that matches wins ---
 

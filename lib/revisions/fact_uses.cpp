@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "lib/layouts/knob_variables.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -17,8 +17,8 @@ class Collector {
 
   // A rule that looks at `condition` decides `what` about `about`; an empty text: about all.
   void add(const Condition& condition, const std::string& what, std::string_view about = "") {
-    for (const Fact& fact : condition.facts) {
-      if (fact.kind == kind_) add(fact.name, what, about);
+    for (const AskedName& asked : condition.asked) {
+      if (asked.kind == kind_) add(asked.name, what, about);
     }
   }
   void add(const TargetCondition& condition, const std::string& what, std::string_view about = "") {
@@ -108,8 +108,10 @@ void add_conditions(const RuleSet& rules, Collector& uses) {
 FactUses variable_uses(const RuleSet& rules) {
   Collector uses(FactKind::kVariable);
   if (rules.engine == Engine::kVllm) {  // read by vLLM's converters and router
-    uses.add(kMarlinVariable, kLayout, "MARLIN");
-    uses.add(kHummingVariable, kLayout, "HUMMING");
+    for (const Knob& knob : kKnobs) {
+      if (!knob.variable.empty())
+        uses.add(knob.variable, kLayout, knob.decides.substr(knob.decides.rfind(' ') + 1));
+    }
     if (!rules.simulates_beside_routing) uses.add(kRoutingVariable, "the routing method");
   }
   if (!rules.gemm_type.variable.empty()) {

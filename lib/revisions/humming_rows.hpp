@@ -34,7 +34,9 @@ namespace mxfp4::humming {
 }
 [[nodiscard]] inline bool is_fp4(const Target& t) { return type_of(t) == "float4e2m1"; }
 [[nodiscard]] inline bool is_int8(const Target& t) { return type_of(t) == "int8"; }
-[[nodiscard]] inline bool fp16_params(const Target& t) { return params_dtype(t) == "float16"; }
+[[nodiscard]] inline bool fp16_params(const Target& t) {
+  return knob_value(t, "params_dtype") == "float16";
+}
 
 // --- capabilities, by ten: 90 is 9.0. False where the arch is not known
 

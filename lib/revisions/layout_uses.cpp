@@ -19,7 +19,7 @@ struct Found {
 };
 
 std::string_view short_name(const Release& release) {
-  return release.version.empty() ? release.name : release.version;
+  return release.version().empty() ? release.name : release.version();
 }
 
 // "0.21.0, 0.23.0 to 0.24.0, from 0.29.0 on"; empty: in all.

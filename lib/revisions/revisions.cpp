@@ -14,12 +14,10 @@
 namespace mxfp4 {
 namespace {
 
-// An engine: its releases and commits, oldest first. The first one is whole, and each later one
-// changes the rules of the one before it. Another engine is another chain, over the same kinds
-// of rows.
 using Chain = std::span<const Release* const>;
 
-// Each chain in order of time; which chain a release is in, Release::engine says.
+// Each engine's chain in order of time, one engine behind the other. The first release is whole, and
+// each later one changes the rules of the one before it.
 constexpr std::array kReleases = {
     &kRelease0210, &kCommit20260518, &kRelease0220, &kRelease0221, &kRelease0230, &kRelease0240,
     &kRelease0250, &kRelease0251,    &kRelease0260, &kRelease0270, &kRelease0271, &kCommit20260817,
@@ -41,13 +39,6 @@ std::array<int64_t, 3> version_numbers(std::string_view name) {
     ++at;
   }
   return numbers;
-}
-
-// Names of commits begin with a date: "2026-08-17".
-bool is_commit_name(std::string_view number) {
-  constexpr size_t kYear = 4;
-  return number.size() > kYear && number[kYear] == '-' &&
-         std::all_of(number.begin(), number.begin() + kYear, is_digit);
 }
 
 std::string_view release_number(std::string_view name) {
@@ -77,18 +68,7 @@ bool is_commit(std::string_view commit, std::string_view name) {
 // "0.34.0" and "9.0" are numbers of releases; "33" and the commit "3f2a1bc" have no dot.
 bool is_release_number(std::string_view number) {
   const size_t dot = number.find_first_not_of("0123456789");
-  return dot != 0 && dot != std::string_view::npos && number[dot] == '.' &&
-         !is_container_month(number);
-}
-
-// One chain behind the other.
-Chain all_chains() {
-  static const auto kSorted = [] {
-    auto releases = kReleases;
-    std::ranges::stable_sort(releases, {}, &Release::engine);
-    return releases;
-  }();
-  return kSorted;
+  return dot != 0 && dot != std::string_view::npos && number[dot] == '.';
 }
 
 size_t index_of(Chain chain, const Release& release) {
@@ -101,7 +81,7 @@ size_t index_of(Chain chain, const Release& release) {
 RuleSet build(const Release& release, const RuleSet* before) {
   RuleSet rules;
   if (before != nullptr) rules = *before;
-  rules.engine = release.engine;
+  rules.engine = release.engine();
   if (release.apply != nullptr) release.apply(rules);
   rules.name = release.name;
   rules.commit = release.commit;
@@ -109,14 +89,14 @@ RuleSet build(const Release& release, const RuleSet* before) {
   return rules;
 }
 
-// Rule sets that were built, in the order of all_chains().
+// Rule sets that were built, in the order of all_releases().
 struct Built {
   std::mutex mutex;
   std::array<std::unique_ptr<const RuleSet>, kReleases.size()> rules;
 };
 
 const RuleSet& rules_at(size_t index, Built& built) {
-  const Release& release = *all_chains()[index];
+  const Release& release = *all_releases()[index];
   std::unique_ptr<const RuleSet>& rules = built.rules[index];
   if (rules) return *rules;
   const Release* before = release_before(release);
@@ -139,17 +119,24 @@ std::vector<const Layout*> collect_layouts() {
 
 }  // namespace
 
-std::span<const Release* const> all_releases() { return all_chains(); }
+std::string_view Release::version() const {
+  const std::string_view number = name.substr(name.find('-') + 1);
+  return number.find('-') == std::string_view::npos ? number : std::string_view();
+}
+
+Engine Release::engine() const { return engine_of_revision(name); }
+
+std::span<const Release* const> all_releases() { return kReleases; }
 
 std::span<const Release* const> releases_of(Engine engine) {
-  const Chain all = all_chains();
-  const auto is_in = [engine](const Release* release) { return release->engine == engine; };
+  const Chain all = all_releases();
+  const auto is_in = [engine](const Release* release) { return release->engine() == engine; };
   const auto first = std::find_if(all.begin(), all.end(), is_in);
   return {first, std::find_if_not(first, all.end(), is_in)};
 }
 
 const Release* release_before(const Release& release) {
-  const Chain chain = releases_of(release.engine);
+  const Chain chain = releases_of(release.engine());
   const size_t index = index_of(chain, release);
   return index == 0 ? nullptr : chain[index - 1];
 }
@@ -157,7 +144,7 @@ const Release* release_before(const Release& release) {
 const Release& newest_release(Engine engine) {
   const Chain chain = releases_of(engine);
   const auto newest = std::find_if(chain.rbegin(), chain.rend(),
-                                   [](const Release* r) { return !r->version.empty(); });
+                                   [](const Release* r) { return !r->version().empty(); });
   return newest == chain.rend() ? *chain.front() : **newest;
 }
 
@@ -170,32 +157,21 @@ const Release* find_release(std::string_view name) {
   const std::string first = std::string(version) + ".0";  // "0.33" means "0.33.0"
   for (const Release* release : releases_of(engine_of_revision(name))) {
     if (release->name == name || is_commit(release->commit, name)) return release;
-    if (release->version.empty()) continue;
-    if (release->version == version || release->version == first) return release;
+    if (release->version().empty()) continue;
+    if (release->version() == version || release->version() == first) return release;
   }
   return nullptr;
-}
-
-bool is_container_month(std::string_view name) {
-  constexpr size_t kLength = 5;  // "26.03"
-  if (name.size() < kLength || name[2] != '.') return false;
-  const std::string_view digits = name.substr(0, kLength);
-  const bool ends = name.size() == kLength || name[kLength] == '-';
-  const auto [year, month, rest] = version_numbers(digits);
-  return ends && std::ranges::count_if(digits, is_digit) == 4 && year >= 20 && month >= 1 &&
-         month <= 12;
 }
 
 bool is_newer_release(std::string_view name) {
   const std::string_view number = release_number(name);
   const std::array<int64_t, 3> asked = version_numbers(number);
-  if (!is_release_number(number) || is_commit_name(number)) return false;
-  const std::string_view newest = newest_release(engine_of_revision(name)).version;
+  if (!is_release_number(number)) return false;
+  const std::string_view newest = newest_release(engine_of_revision(name)).version();
   if (asked != version_numbers(newest)) return asked > version_numbers(newest);
-  // "0.33.0.post1", "0.33.0.1": the newest known number, and more behind it (PEP 440).
-  const std::string_view more = number.substr(0, number.find('+'));
-  if (!more.starts_with(newest)) return false;
-  const std::string_view rest = more.substr(newest.size());
+  // "0.33.0.post1": the newest known number, and more behind it (PEP 440).
+  if (!number.starts_with(newest)) return false;
+  const std::string_view rest = number.substr(newest.size());
   return rest.starts_with(".post") || (rest.size() > 1 && rest[0] == '.' && is_digit(rest[1]));
 }
 
@@ -204,9 +180,9 @@ const Release& nearest_release(std::string_view name) {
   const std::array<int64_t, 3> wanted = version_numbers(name);
   const Release* nearest = nullptr;
   for (const Release* release : releases_of(engine)) {
-    if (release->version.empty()) continue;
+    if (release->version().empty()) continue;
     // The last one that is not newer; without one, the oldest.
-    if (nearest == nullptr || version_numbers(release->version) <= wanted) nearest = release;
+    if (nearest == nullptr || version_numbers(release->version()) <= wanted) nearest = release;
   }
   const bool known_kind = wanted[0] == 0 && wanted[1] != 0;
   return nearest == nullptr || (!known_kind && wanted[0] == 0) ? newest_release(engine) : *nearest;
@@ -215,13 +191,13 @@ const Release& nearest_release(std::string_view name) {
 const RuleSet& rules_of(const Release& release) {
   static Built built;
   const std::lock_guard lock(built.mutex);
-  return rules_at(index_of(all_chains(), release), built);
+  return rules_at(index_of(all_releases(), release), built);
 }
 
 std::vector<const RuleSet*> all_revisions() {
   std::vector<const RuleSet*> all;
   all.reserve(kReleases.size());
-  for (const Release* release : all_chains()) all.push_back(&rules_of(*release));
+  for (const Release* release : all_releases()) all.push_back(&rules_of(*release));
   return all;
 }
 

@@ -32,8 +32,6 @@ struct Layout;
 // Whether the name is the number of a release after the newest known one of its engine: "0.34.0",
 // "v0.33.1rc2", "0.33.0.post1", "sglang-0.6.0".
 [[nodiscard]] bool is_newer_release(std::string_view name);
-// Whether the name is a month, by which vendors name their containers: "26.03-py3".
-[[nodiscard]] bool is_container_month(std::string_view name);
 // The engine's release whose number is nearest to the number in an unknown name; the newest release
 // if the name has no number.
 [[nodiscard]] const Release& nearest_release(std::string_view name);

@@ -54,4 +54,4 @@ expect_exit 0 "$BIN" verify int4-0.33.0 --against loaded
 grep -q 'aiter/int4' from_loaded/mxfp4_repack.json || fail 'the knob does not tell'
 expect_exit 0 "$BIN" verify from_loaded --against kimi
 expect_exit 2 "$BIN" convert kimi -o no --arch gfx942 --knob aiter_weight=int8
-expect_one_error "--knob aiter_weight: expected mxfp4 or int4, found 'int8'"
+expect_one_error "--knob aiter_weight: expected mxfp4|int4, found 'int8'"

@@ -37,8 +37,8 @@ for name in "x86_64", "amd64", "EPYC", "Intel Xeon":
     assert json.loads(got.stdout)["deployment"]["arch"] == "x86_64-avx512", (name, got)
     note = f"mxfp4-repack: --arch {name}: taken as x86_64-avx512; --arch x86_64-amx if it has AMX\n"
     assert got.stderr.startswith(note), (name, got.stderr)
-for name in "EPYC 9654", "EPYC 9654 H100", "H100 Xeon", "Xeon Ampere", "H100 + Grace", "H100,B200", "B200 Blackwell Ultra", "Sapphire Rapids MI300X":
-    assert run(name).returncode == 2, name  # a model of a family, or two machines
+for name in "EPYC 9654", "Xeon 8480":
+    assert run(name).returncode == 2, name  # a model of a family
 for name, code in ("EPYC", 4), ("x86_64-amx", 0):
     got = subprocess.run([BIN, "explain", "--arch", name, "--revision", "0.33.0"], capture_output=True, text=True)
     assert got.returncode == code, (name, got)

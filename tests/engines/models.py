@@ -238,7 +238,7 @@ def rows_of(version, cache):
 
 TABLE = """// What the engine's own class of a model cannot do, or a platform; made by tests/engines/models.py --table from the wheels. \"@\", the first release in
 // which it is so, the platforms, what is missing, and the names until the next \"@\"; a later row of a name replaces an earlier one. l: adapters (LoRA);
-// e: redundant experts of EPLB; s: experts' inputs split by tensor parallelism; t: more tensor-parallel ranks than experts; p: the class cannot be made there; q: the quantization; -: nothing.
+// e: redundant experts of EPLB; s: experts' inputs split by tensor parallelism; t: more tensor-parallel ranks than experts; p: the class cannot be made there; a: the class itself; q: the quantization; -: nothing.
 #pragma once
 
 #include <string_view>
@@ -267,18 +267,22 @@ def missing_methods(site, platform):
 
 def table_rows(versions, cache):
     """{(release, platforms, missing): [name...]}, in order of time."""
-    rows, before = {}, {}
+    found, rows, before = {}, {}, {}
     for version in versions:
-        lacks = {}
+        lacks = found[version] = {}
         for platform in PLATFORMS:
             site = wheels.site(version, cache)
             modules, refused = Modules(site, platform), missing_methods(site, platform)
             for name in METHODS:
                 lacks.setdefault(name, {})[platform] = "q" if name in refused else ""
             for name in sorted(modules.registry):
-                found = modules.abilities(name)
-                if found is not None:
-                    lacks.setdefault(name, {})[platform] = found
+                letters = modules.abilities(name)
+                if letters is not None:
+                    lacks.setdefault(name, {})[platform] = letters
+    known = [name for name in dict.fromkeys(name for lacks in found.values() for name in lacks) if name not in METHODS]
+    for version, lacks in found.items():
+        registry = Modules(wheels.site(version, cache)).registry
+        lacks.update({name: dict.fromkeys(PLATFORMS, "a") for name in known if name not in registry})
         for name, now in lacks.items():
             changed = {}
             for platform, letters in now.items():

@@ -146,47 +146,6 @@ TEST_P(OracleGolden, QuantizationOverride) {
   EXPECT_GE(table.at("cases").size(), newer() ? 68U : 138U);
 }
 
-json activation_json(const KernelSettings& s, const json& scale) {
-  return {{"dtype", s.activation_dtype.empty() ? json() : json(s.activation_dtype)},
-          {"shape", or_null(s.activation_shape)},
-          {"scale", s.takes_input_scales ? scale : json()},
-          {"alpha_or_gscale", nullptr},
-          {"zp", nullptr},
-          {"bias", nullptr}};
-}
-
-TEST(OracleReference, QuantConfig) {
-  const std::map<std::string, std::string> methods = {{"gpt_oss", "GptOssMxfp4MoEMethod"},
-                                                      {"deepseek_v4", "Mxfp4MoEMethod"},
-                                                      {"quark", "QuarkOCP_MX_MoEMethod"}};
-  const json table = read_table("quant_config.json");
-  Deployment deployment;
-  deployment.platform = Platform::kCuda;
-  deployment.arch = "sm90";
-  for (const json& c : table.at("cases")) {
-    const auto caller = std::ranges::find(
-        rules().callers, std::string_view(methods.at(c.at("caller"))), &CallerRow::method);
-    ASSERT_NE(caller, rules().callers.end());
-    const Backend backend = backend_from_name(c.at("backend").get<std::string>()).value();
-    const KernelSettings s = kernel_settings(rules(), deployment, backend, &*caller, 10.0).value();
-    EXPECT_EQ(s.needs_layer, c.contains("error")) << c;
-    if (s.needs_layer) continue;
-    // The other callers have no input scales to give.
-    const bool scales = c.at("caller") == "quark";
-    SCOPED_TRACE("testdata/oracle/quant_config.json: " + c.dump());
-    EXPECT_EQ(test::difference_text(activation_json(s, scales ? json("A1") : json()), c.at("a1")),
-              "");
-    EXPECT_EQ(test::difference_text(activation_json(s, scales ? json("A2") : json()), c.at("a2")),
-              "");
-    EXPECT_EQ(s.scale_swizzled, c.at("is_scale_swizzled").get<bool>());
-    EXPECT_EQ(s.mx_alignment, c.at("mx_alignment").get<int64_t>());
-    EXPECT_EQ(or_null(s.alpha), c.at("gemm1_alpha"));
-    EXPECT_EQ(or_null(s.beta), c.at("gemm1_beta"));
-    EXPECT_EQ(or_null(s.clamp_limit), c.at("gemm1_clamp_limit"));
-    EXPECT_EQ(or_null(s.block_shape), c.at("block_shape"));
-  }
-}
-
 TEST(OracleReference, EnumeratorsClassesAndAliases) {
   const json table = read_table("tables.json");
   ASSERT_EQ(rules().backends.size(), table.at("enumerators").size());

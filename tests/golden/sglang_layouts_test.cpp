@@ -216,7 +216,7 @@ bool is_same_question(const Json& vllm, const Json& sglang) {
 TEST(SglangLayouts, AreThoseOfVllmForDeepseekV4WhereNothingIsPadded) {
   const Json ours = Json::parse(std::ifstream(testdata("engines/sglang_layouts.json")));
   const Json theirs = Json::parse(std::ifstream(testdata("engines/layouts.json")));
-  const std::string vllm(newest_release(Engine::kVllm).version);
+  const std::string vllm(newest_release(Engine::kVllm).version());
   const std::string sglang(newest_release(Engine::kSglang).name);
   std::set<std::string> same;
   for (const Json& row : ours.at("executed")) {

@@ -16,7 +16,6 @@
 #include "formats/conversion/repack.hpp"
 #include "formats/conversion/restore.hpp"
 #include "formats/decision/recipes.hpp"
-#include "lib/oracle/examine.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
 #include "tests/unit/scratch_path.hpp"
@@ -181,33 +180,6 @@ TEST_P(ConversionGrid, WhatIsDecidedIsWhatIsWritten) {
   RecordProperty("convertible", std::to_string(convertible));
   EXPECT_GT(convertible, 0);
   EXPECT_GT(refused, 0);
-}
-
-// What explain shows of a class is what the oracle found: a class is supported if it meets all of its
-// conditions, and the words of an unmet condition are the trace's.
-TEST(ExplainGrid, AClassIsSupportedIfItMeetsItsConditions) {
-  int64_t unmet = 0;
-  for (const Release* release : {all_releases().front(), all_releases().back()}) {
-    const RuleSet& rules = rules_of(*release);
-    for (const Served& machine : kMachines) {
-      for (const bool lora : {false, true}) {
-        ConversionRequest request{.rules = &rules};
-        request.deployment.platform = machine.platform;
-        request.deployment.arch = machine.arch;
-        request.deployment.lora = lora;
-        const Conversion conversion = decide_conversion(request, nullptr);
-        SCOPED_TRACE(fmt::format("{} on {}", rules.name, machine.arch));
-        for (const Candidate& candidate :
-             examine_trace(rules, conversion.deployment, conversion.decision)) {
-          if (candidate.conditions.empty()) continue;
-          const bool all = std::ranges::all_of(candidate.conditions, &ConditionAnswer::met);
-          EXPECT_EQ(candidate.step.supported, all) << candidate.step.candidate;
-          unmet += all ? 0 : 1;
-        }
-      }
-    }
-  }
-  EXPECT_GT(unmet, 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(

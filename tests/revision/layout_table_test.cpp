@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/knob_variables.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/revisions/layout_uses.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -73,7 +73,7 @@ TEST(LayoutTable, ConditionsAskVariablesByTheirTable) {
         }
       };
       for (Target target : targets_of(row.backend, row.family.value_or(Family::kGeneric), true)) {
-        for (const std::string_view knob : kKnobVariables) target.env.erase(std::string(knob));
+        for (const Knob& knob : kKnobs) target.env.erase(std::string(knob.variable));
         if (target.env.empty()) continue;
         ++with_variables;
         const std::optional<bool> with = holds(target);

@@ -60,7 +60,7 @@ TEST(RuleSet, ReleasesAreFoundByNumber) {
                                       "v0.33.0-cu130", "0.33.0-x86_64", "v0.33.0-aarch64-cu129"}) {
     const Release* release = find_release(name);
     ASSERT_NE(release, nullptr) << name;
-    EXPECT_EQ(release->version, "0.33.0");
+    EXPECT_EQ(release->version(), "0.33.0");
   }
   EXPECT_EQ(find_release("0.3"), nullptr);
   EXPECT_EQ(find_release("0.33.0-rc1"), nullptr);
@@ -75,7 +75,7 @@ TEST(RuleSet, ReleasesAreFoundByNumber) {
   }
   EXPECT_EQ(find_release(""), nullptr);
   EXPECT_EQ(find_release("v2026-05-18"), nullptr);
-  EXPECT_EQ(nearest_release("0.31.7").version, "0.31.0");
+  EXPECT_EQ(nearest_release("0.31.7").version(), "0.31.0");
   EXPECT_EQ(nearest_release("9.0").name, newest_release().name);
   EXPECT_EQ(nearest_release("nightly").name, newest_release().name);
   EXPECT_EQ(nearest_release("0.1.0").name, nearest_release("v0.2.0").name);
@@ -95,8 +95,6 @@ TEST(RuleSet, EveryBackendIsComplete) {
       for (const Family family : {Family::kGptOss, Family::kGeneric}) {
         EXPECT_NE(find_converter_row(*rules, backend, family), nullptr) << name;
       }
-      Deployment deployment;
-      EXPECT_TRUE(kernel_settings(*rules, deployment, backend, nullptr, {})) << name;
     }
   }
 }
@@ -194,7 +192,7 @@ TEST(RuleSet, MethodClassesWithoutAnOracleAlwaysAnswer) {
 
 TEST(RuleSet, SglangReleasesAreFoundByTheirWholeNames) {
   ASSERT_NE(find_release("sglang-0.5.23"), nullptr);
-  EXPECT_EQ(find_release("sglang-0.5.23")->engine, Engine::kSglang);
+  EXPECT_EQ(find_release("sglang-0.5.23")->engine(), Engine::kSglang);
   EXPECT_EQ(find_release("0.5.23"), nullptr);
   EXPECT_EQ(find_release("sglang-0.33.0"), nullptr);
   EXPECT_EQ(nearest_release("sglang-0.5.21").name, "sglang-0.5.20");
@@ -203,23 +201,11 @@ TEST(RuleSet, SglangReleasesAreFoundByTheirWholeNames) {
   EXPECT_EQ(release_before(*releases_of(Engine::kSglang).front()), nullptr);
 }
 
-TEST(RuleSet, ReleasesOfAnEngineSayItsName) {
-  size_t releases = 0;
-  for (const Engine engine : {Engine::kVllm, Engine::kSglang}) {
-    for (const Release* release : releases_of(engine)) {
-      EXPECT_EQ(release->engine, engine) << release->name;
-      EXPECT_EQ(engine_of_revision(release->name), engine) << release->name;
-      ++releases;
-    }
-  }
-  EXPECT_EQ(releases, all_releases().size());
-}
-
 // A number behind the newest known one's, also by what follows the number, is a newer release; a
 // candidate and a build of it is none, and neither is what nobody ever released.
 TEST(RuleSet, NewerReleasesAreKnownByTheirNumbers) {
   for (const Engine engine : {Engine::kVllm, Engine::kSglang}) {
-    const std::string newest(newest_release(engine).version);
+    const std::string newest(newest_release(engine).version());
     const std::string first = engine == Engine::kVllm ? "" : "sglang-";
     for (const char* more : {".post1", ".post12+cu129", ".1", ".1rc2"}) {
       EXPECT_TRUE(is_newer_release(first + newest + more)) << newest << more;
@@ -227,12 +213,12 @@ TEST(RuleSet, NewerReleasesAreKnownByTheirNumbers) {
     for (const char* more : {"", "+cu129", "rc1", ".dev5", ".rc1", "a", "-1", "."}) {
       EXPECT_FALSE(is_newer_release(first + newest + more)) << newest << more;
     }
-    const std::string before(releases_of(engine)[1]->version);
+    const std::string before(releases_of(engine)[1]->version());
     EXPECT_FALSE(is_newer_release(first + before + ".post1"));
     EXPECT_TRUE(is_newer_release(first + "99999999999999999999.0"));
     EXPECT_TRUE(is_newer_release(first + "2027.1"));
     EXPECT_FALSE(is_newer_release(first + "2027-01-01"));
-    for (const char* other : {"main", "33", "3f2a1bc", "1234abcd", "1e5", "26.03-py3", "25.12"}) {
+    for (const char* other : {"main", "33", "3f2a1bc", "1234abcd", "1e5"}) {
       EXPECT_FALSE(is_newer_release(first + other)) << other;
     }
   }

@@ -56,17 +56,12 @@ std::vector<LayoutRow> layout_order(const std::vector<LayoutRow>& table) {
   return rows;
 }
 
-template <class Number>
-std::string number(const std::optional<Number>& value) {
-  return value ? fmt::format("{}", *value) : "none";
-}
-
 void add_names(std::string& out, const RuleSet& rules) {
   out += "\n[keys]\n";
   for (const ActivationKeyRow& row : rules.keys) line(out, "{} = {}", row.name, row.text);
   line(out, "(weights) = {}", rules.weight_key_text);
   for (const Fp8TextRow& row : rules.fp8_texts) {
-    line(out, "fp8 when {}: {}, {}", row.when.text, row.text, row.dtype);
+    line(out, "fp8 when {}: {}", row.when.text, row.text);
   }
   out += "\n[names]\n";
   line(out, "activations {}", fmt::join(rules.activations, " "));
@@ -77,7 +72,6 @@ void add_names(std::string& out, const RuleSet& rules) {
   line(out, "all-to-all {}", fmt::join(rules.all2all_backends, " "));
   for (const NameAlias& row : rules.all2all_aliases) line(out, "{} = {}", row.name, row.means);
   line(out, "packages {}", fmt::join(rules.packages, " "));
-  for (const std::string_view name : rules.model_classes) line(out, "model class {}", name);
   for (const StockRow& row : rules.stock_packages) {
     line(out, "stock {}: {}", platform_name(row.platform), fmt::join(row.packages, " "));
   }
@@ -194,8 +188,6 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
     line(out, "  rounds {} (never for {}), first class only {}, gives layer {}", row.rounds,
          backend_name(row.never_rounds.value_or(Backend::NONE)), row.first_class_only,
          row.gives_layer);
-    line(out, "  alpha {}, beta {}, limit {}{}", number(row.alpha), number(row.beta),
-         number(row.clamp_limit), row.model_clamp_limit ? ", the model's limit" : "");
     if (!row.input_dtype.empty()) line(out, "  activations for the converter {}", row.input_dtype);
     if (row.scale_fill) line(out, "  padding of scales {}", std::to_integer<int>(*row.scale_fill));
     if (row.replaced_when.holds) {
@@ -266,16 +258,6 @@ std::string fills(const RoundingRow& row) {
 }
 
 void add_sizes(std::string& out, const RuleSet& rules) {
-  out += "\n[quant settings]\n";
-  for (const KernelSettingsRow& row : by_backend(rules.kernel_settings)) {
-    line(out,
-         "{}{}: {}, activations {}, shape {}, block {}, swizzled {}, alignment {}, alpha and beta "
-         "{}, input scales {}, layer {}",
-         backend_name(row.backend), row.method.empty() ? "" : fmt::format(", {}", row.method),
-         row.constructor, or_none(row.activation_dtype), number(row.activation_shape),
-         number(row.block_shape), row.scale_swizzled, row.mx_alignment, row.passes_alpha_beta,
-         row.takes_input_scales, row.needs_layer);
-  }
   out += "\n[sizes]\n";
   line(out, "the generic loader: ranks begin at multiples of {}, biases {}",
        rules.loader.strides_by_checkpoint ? "I / tp" : "their padded size",

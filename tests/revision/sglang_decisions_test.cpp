@@ -123,7 +123,7 @@ TEST(SglangDecisions, EqualWhatItsOwnCodeChose) {
     configs.emplace(item.key(), parse_model_config(item.value().dump(), item.key()));
   }
   for (const Release* release : releases_of(Engine::kSglang)) {
-    const Json& executed = data["releases"].at(std::string(release->version));
+    const Json& executed = data["releases"].at(std::string(release->version()));
     int64_t asked = 0;
     std::vector<std::string> wrong;
     for (const auto& row : executed["rows"].items()) {

@@ -178,13 +178,5 @@ TEST(Checkpoint, MultiplesThatSizesAreRoundedUpTo) {
   EXPECT_EQ(rounding_multiples(rules(), nullptr, target), (LayerDims{1, 256, 256}));
 }
 
-TEST(Checkpoint, Fp8DtypeOfThePlatform) {
-  Deployment d;
-  d.platform = Platform::kRocm;
-  d.arch = "gfx942";
-  EXPECT_EQ(kernel_settings(rules(), d, Backend::DEEPGEMM_MXFP4, nullptr, {})->activation_dtype,
-            "torch.float8_e4m3fnuz");
-}
-
 }  // namespace
 }  // namespace mxfp4

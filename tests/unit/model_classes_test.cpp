@@ -12,7 +12,7 @@
 #include <string>
 
 #include "formats/config/config_json.hpp"
-#include "lib/revisions/class_releases.hpp"
+#include "lib/revisions/class_limits.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
 
@@ -46,11 +46,9 @@ std::map<std::string, std::set<std::string>> activations_read() {
 TEST(ModelClasses, AreThoseOfTheWheels) {
   const auto read = activations_read();
   ASSERT_GT(read.size(), 100U);
-  size_t rows = 0;
-  for (const ModelClasses& classes : model_classes()) rows += classes.architectures.size();
-  EXPECT_EQ(rows, read.size());
+  EXPECT_EQ(model_classes().size(), read.size());
   for (const auto& [name, activations] : read) {
-    const ModelClasses* row = find_model_class(name);
+    const ModelClass* row = find_model_class(name);
     ASSERT_NE(row, nullptr) << name;
     const bool asks = std::ranges::any_of(activations, [](const std::string& text) {
       return text.find("hidden_act") != std::string::npos;
@@ -58,7 +56,7 @@ TEST(ModelClasses, AreThoseOfTheWheels) {
     EXPECT_EQ(row->activation.empty(), asks) << name;
     EXPECT_EQ(row->by_layer, activations.contains("activation")) << name;
     if (asks || row->by_layer) continue;
-    EXPECT_EQ(activations, std::set<std::string>{"'" + std::string(row->activation) + "'"}) << name;
+    EXPECT_EQ(activations, std::set<std::string>{"'" + row->activation + "'"}) << name;
   }
 }
 
@@ -68,18 +66,17 @@ TEST(ModelClasses, AreWarnedOfWhereTheWheelLacksThem) {
   const json absent = json::parse(file)["absent"];
   size_t lacking = 0;
   for (const Release* release : releases_of(Engine::kVllm)) {
-    if (release->version.empty()) continue;
-    for (const ModelClasses& classes : model_classes()) {
-      for (const std::string_view name : classes.architectures) {
-        const auto row = absent.find(std::string(name));
-        const bool lacks =
-            row != absent.end() && std::count(row->begin(), row->end(), json(release->version)) > 0;
-        ModelConfig config;
-        config.architectures = {std::string(name)};
-        const std::string warning = missing_class_warning(rules_of(*release), config);
-        EXPECT_EQ(!warning.empty(), lacks) << name << " " << release->name << ": " << warning;
-        lacking += lacks ? 1 : 0;
-      }
+    if (release->version().empty()) continue;
+    for (const ModelClass& known : model_classes()) {
+      const std::string& name = known.architecture;
+      const auto row = absent.find(name);
+      const bool lacks =
+          row != absent.end() && std::count(row->begin(), row->end(), json(release->version())) > 0;
+      ModelConfig config;
+      config.architectures = {name};
+      const std::string warning = missing_class_warning(rules_of(*release), config);
+      EXPECT_EQ(!warning.empty(), lacks) << name << " " << release->name << ": " << warning;
+      lacking += lacks ? 1 : 0;
     }
   }
   EXPECT_GT(lacking, 400U);

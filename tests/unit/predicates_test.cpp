@@ -1,4 +1,4 @@
-// Conditions one by one: words and answers.
+// Names of devices and values of variables as the reference reads them.
 #include "lib/oracle/predicates.hpp"
 
 #include <gtest/gtest.h>
@@ -45,51 +45,6 @@ TEST(Predicates, CapabilityOfCudaAndRocmNames) {
   }
 }
 
-TEST(Predicates, ArchByNameOrPart) {
-  EXPECT_TRUE(ask(arch_in({"sm80", "sm90"}), cuda("sm90")));
-  EXPECT_FALSE(ask(arch_in({"sm80", "sm9"}), cuda("sm90")));
-  EXPECT_TRUE(ask(arch_contains("m9"), cuda("sm90")));
-  Deployment cpu;
-  cpu.platform = Platform::kCpu;
-  EXPECT_TRUE(ask(arch_in({"", "x86_64"}), cpu));
-  EXPECT_FALSE(ask(arch_in({"x86_64"}), cpu));
-  EXPECT_EQ(arch_in({"sm80", "sm90"}).text, "arch sm80|sm90");
-}
-
-TEST(Predicates, CapabilityConditions) {
-  EXPECT_TRUE(ask(capability_is(9, 0), cuda("sm90")));
-  EXPECT_FALSE(ask(capability_is(9, 0), cuda("sm100")));
-  EXPECT_TRUE(ask(capability_family(10), cuda("sm103")));
-  EXPECT_FALSE(ask(capability_family(10), cuda("sm110")));
-  EXPECT_TRUE(ask(capability_at_least(7, 5), cuda("sm75")));
-  EXPECT_FALSE(ask(capability_at_least(7, 5), cuda("sm70")));
-  EXPECT_FALSE(ask(capability_below(11, 0), cuda("sm110")));
-  Deployment xpu;
-  xpu.platform = Platform::kXpu;
-  EXPECT_FALSE(ask(capability_below(11, 0), xpu));
-  EXPECT_FALSE(ask(capability_at_least(0, 0), xpu));
-}
-
-TEST(Predicates, CombinationsSayTheirWords) {
-  const Condition both = all_of({platform_is(Platform::kCuda), package("flashinfer")});
-  EXPECT_EQ(both.text, "platform cuda and package flashinfer");
-  EXPECT_EQ(any_of({eplb(), none_of({lora()})}).text, "(EPLB or not (LoRA))");
-  Deployment d = cuda("sm90");
-  EXPECT_FALSE(ask(both, d));
-  d.libs = {"flashinfer"};
-  EXPECT_TRUE(ask(both, d));
-  EXPECT_FALSE(ask(none_of({both}), d));
-}
-
-TEST(Predicates, CombinationsStopAtTheFirstAnswer) {
-  // A malformed number is not read when the answer is known before it.
-  const Condition malformed = env_number("N", false);
-  const Deployment d = with_env("N", "x");
-  EXPECT_FALSE(ask(all_of({never(), malformed}), d));
-  EXPECT_TRUE(ask(any_of({always(), malformed}), d));
-  EXPECT_THROW(ask(all_of({always(), malformed}), d), Error);
-}
-
 TEST(Predicates, SwitchesAndNumbersFromTheEnvironment) {
   for (const char* on : {"1", "true", "True", "TRUE"}) {
     EXPECT_TRUE(ask(env_switch("S", false), with_env("S", on))) << on;
@@ -131,25 +86,6 @@ TEST(Predicates, MalformedNumberStopsTheOracleWhereTheReferenceReadsIt) {
   EXPECT_EQ(decision.error_type, "ValueError");
   EXPECT_EQ(decision.error_message, "invalid literal for int() with base 10: 'maybe'");
   EXPECT_FALSE(decision.trace.empty());  // classes rejected before the variable is read
-}
-
-TEST(Predicates, PaddedExperts) {
-  Deployment d = cuda("sm90");
-  EXPECT_TRUE(ask(padded_experts_below(32, 1024), d));
-  d.num_experts = 992;
-  EXPECT_TRUE(ask(padded_experts_below(32, 1024), d));
-  d.num_experts = 993;
-  EXPECT_FALSE(ask(padded_experts_below(32, 1024), d));
-}
-
-TEST(Predicates, ActivationAliasesAndGate) {
-  Deployment d = cuda("sm90");
-  d.activation = "gelu_pytorch_tanh";
-  EXPECT_TRUE(ask(activation_in({"gelu_tanh"}), d));
-  EXPECT_TRUE(ask(gated_by_name(), d));
-  d.activation = "relu2_no_mul";
-  EXPECT_FALSE(ask(gated_by_name(), d));
-  EXPECT_TRUE(ask(known_gated(), d));
 }
 
 TEST(Predicates, UnknownNamesAreInputErrors) {

@@ -37,10 +37,7 @@ CallerRow gpt_oss_caller() {
   return {.text = "quant_method mxfp4, model_type gpt_oss",
           .holds = [](const ModelConfig& c) { return is_mxfp4(c) && is_gpt_oss(c); },
           .method = "GptOssMxfp4MoEMethod",
-          .minimum_capability = 80,
-          .alpha = 1.702,
-          .beta = 1.0,
-          .clamp_limit = 7.0};
+          .minimum_capability = 80};
 }
 
 CallerRow other_mxfp4_caller() {
@@ -67,8 +64,7 @@ CallerRow deepseek_v4_caller() {
       .method = "Mxfp4MoEMethod",
       .selector = Selector::kDeepseekV4,
       .family = Family::kGeneric,
-      .minimum_capability = 75,
-      .model_clamp_limit = true};
+      .minimum_capability = 75};
 }
 
 Condition mx_device() { return all_of({platform_is(Platform::kRocm), arch_contains("gfx95")}); }

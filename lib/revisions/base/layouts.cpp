@@ -14,10 +14,12 @@ namespace {
 
 using enum Backend;
 
-constexpr TargetCondition kMarlinInt8{
-    "marlin_input_dtype int8", [](const Target& t) { return marlin_input_dtype(t) == "int8"; }};
-constexpr TargetCondition kMarlinFp8{
-    "marlin_input_dtype fp8", [](const Target& t) { return marlin_input_dtype(t) == "fp8"; }};
+constexpr TargetCondition kMarlinInt8{"marlin_input_dtype int8", [](const Target& t) {
+                                        return knob_value(t, "marlin_input_dtype") == "int8";
+                                      }};
+constexpr TargetCondition kMarlinFp8{"marlin_input_dtype fp8", [](const Target& t) {
+                                       return knob_value(t, "marlin_input_dtype") == "fp8";
+                                     }};
 
 // marlin_utils.py, get_marlin_input_dtype. False for an unknown arch: the bytes are the same
 // on all.

@@ -23,7 +23,8 @@ std::vector<ModelBackendRow> model_backends() {
         "DeepSeek V4 MegaMoE currently requires expert parallel. Enable it with "
         "--enable-expert-parallel, or pick a different moe backend."}},
       {"scoring",
-       scoring_is("sqrtsoftplus"),
+       {"scoring_func sqrtsoftplus",
+        [](const Question& q) { return q.deployment.scoring_func == "sqrtsoftplus"; }},
        {kNotImplemented, "DeepSeek V4 MegaMoE currently supports sqrtsoftplus routing only."}},
       {"even experts",
        experts_divide(false),

@@ -24,9 +24,8 @@ std::vector<ActivationKeyRow> keys() {
 
 std::vector<Fp8TextRow> fp8_texts() {
   return {
-      {all_of({platform_is(Platform::kRocm), arch_contains("gfx94")}), "f8e4m3fnuz",
-       "torch.float8_e4m3fnuz"},
-      {always(), "f8e4m3fn", "torch.float8_e4m3fn"},
+      {all_of({platform_is(Platform::kRocm), arch_contains("gfx94")}), "f8e4m3fnuz"},
+      {always(), "f8e4m3fn"},
   };
 }
 

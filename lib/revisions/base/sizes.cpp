@@ -1,7 +1,6 @@
-// Sizes and kernel settings of vLLM 0.21.0: fused_moe/oracle/mxfp4.py
-// (mxfp4_round_up_hidden_size_and_intermediate_size, make_mxfp4_moe_quant_config) and the
+// Sizes of vLLM 0.21.0: fused_moe/oracle/mxfp4.py
+// (mxfp4_round_up_hidden_size_and_intermediate_size) and the
 // maybe_roundup_layer_hidden_size of fused_moe/prepare_finalize/*.py.
-#include <array>
 #include <vector>
 
 #include "lib/revisions/base/tables.hpp"
@@ -55,52 +54,6 @@ std::vector<RoundingRow> rounding() {
       {{"rocm", [](const Target& t) { return t.platform == Platform::kRocm; }}, 256, 256},
       {{"CPU", is_one_of<CPU>}, 32, 32},
       {{}, 1, 64},
-  };
-}
-
-std::vector<KernelSettingsRow> kernel_settings() {
-  constexpr std::array<int64_t, 2> kWhole = {-1, -1};
-  constexpr std::array<int64_t, 2> kBlock128 = {128, 128};
-  return {
-      {.backend = DEEPGEMM_MXFP4,
-       .constructor = "direct",
-       .activation_dtype = "{fp8}",
-       .activation_shape = kBlock128,
-       .block_shape = kBlock128},
-      {.backend = FLASHINFER_TRTLLM_MXFP4_MXFP8,
-       .constructor = "mxfp4_mxfp8",
-       .activation_dtype = "mxfp8",
-       .scale_swizzled = false,
-       .mx_alignment = 256},
-      {.backend = FLASHINFER_CUTLASS_MXFP4_MXFP8,
-       .constructor = "mxfp4_mxfp8",
-       .activation_dtype = "mxfp8"},
-      {.backend = AITER_MXFP4_FP8,
-       .constructor = "mxfp4_w4a8",
-       .activation_dtype = "fp8",
-       .passes_alpha_beta = false,
-       .takes_input_scales = true},
-      {.backend = MARLIN, .constructor = "mxfp4_w4a16"},
-      {.backend = BATCHED_MARLIN, .constructor = "mxfp4_w4a16"},
-      {.backend = TRITON, .constructor = "mxfp4_w4a16"},
-      {.backend = TRITON_UNFUSED, .constructor = "mxfp4_w4a16"},
-      {.backend = FLASHINFER_TRTLLM_MXFP4_BF16, .constructor = "mxfp4_w4a16"},
-      {.backend = FLASHINFER_CUTLASS_MXFP4_BF16, .constructor = "mxfp4_w4a16"},
-      {.backend = AITER_MXFP4_BF16, .constructor = "mxfp4_w4a16"},
-      {.backend = HUMMING, .constructor = "layer schemas", .needs_layer = true},
-      // Although their own key is none, these quantize activations to mxfp4.
-      {.backend = XPU,
-       .constructor = "ocp_mx",
-       .activation_dtype = "mxfp4",
-       .activation_shape = kWhole},
-      {.backend = EMULATION,
-       .constructor = "ocp_mx",
-       .activation_dtype = "mxfp4",
-       .activation_shape = kWhole},
-      {.backend = NONE,
-       .constructor = "ocp_mx",
-       .activation_dtype = "mxfp4",
-       .activation_shape = kWhole},
   };
 }
 

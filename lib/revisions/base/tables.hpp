@@ -44,7 +44,6 @@ namespace mxfp4::base {
 [[nodiscard]] std::vector<FusedSharedRow> fused_shared();
 
 // sizes.cpp
-[[nodiscard]] std::vector<KernelSettingsRow> kernel_settings();
 [[nodiscard]] std::vector<All2AllHiddenRow> all2all_hidden();
 [[nodiscard]] std::vector<RoundingRow> rounding();
 

@@ -31,13 +31,11 @@ RuleSet rules_of_0_21_0() {
       .selectors = base::selectors(),
       .model_backends = base::model_backends(),
       .messages = base::messages(),
-      .model_classes = {"ExaoneMoEForCausalLM"},  // which 0.27.0 lacks
       .callers = base::callers(),
       .routing = base::routing(),
       .online_shorthands = base::online_shorthands(),
       .takes_override = false,
       .converters = base::converters(),
-      .kernel_settings = base::kernel_settings(),
       .method_knobs = {{"aiter_weight", "mxfp4"}},
       .load_notes = base::load_notes(),
       .fused_shared = base::fused_shared(),
@@ -60,7 +58,6 @@ RuleSet rules_of_0_21_0() {
 
 const Release kRelease0210 = {
     .name = "vllm-0.21.0",
-    .version = "0.21.0",
     .date = "2026-05-15",
     .commit = "ad7125a43",
     .pins = {{"flashinfer", "0.6.8.post1"}},

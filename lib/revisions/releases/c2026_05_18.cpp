@@ -58,7 +58,6 @@ void add_aiter_mxfp4(RuleSet& rules) {
   edit::row(rules.aliases, "aiter").candidates = {AITER_MXFP4_BF16, AITER_MXFP4_FP8,
                                                   AITER_MXFP4_MXFP4};
   edit::add_after(rules.aliases, "aiter_mxfp4_fp8", {"aiter_mxfp4_mxfp4", {AITER_MXFP4_MXFP4}});
-  edit::copy_kernel_settings(rules, EMULATION, AITER_MXFP4_MXFP4);
   ExpertClass& aiter = edit::row(rules.classes, "AiterExperts");
   edit::row(aiter.checks, "scheme").passes = all_of({none_or({"mxfp4"}), arch_contains("gfx950")});
   aiter.suffix = ReasonSuffix{none_of({aiter_moe_enabled(kAiterDevices)}),
@@ -79,7 +78,6 @@ void add_cpu(RuleSet& rules) {
   edit::add_backend_after(rules, XPU, {CPU, "CPU", "", {"CPUExpertsMxfp4"}});
   edit::converter(rules, Family::kGeneric, CPU).supported = false;
   edit::add_after(rules.aliases, "xpu", {"cpu", {CPU}});
-  edit::copy_kernel_settings(rules, MARLIN, CPU);
   SelectorRow& by_key = edit::row(rules.selectors, Selector::kGptOss);
   edit::add_after(by_key.exhausted, platform_is(Platform::kXpu).text,
                   {.when = platform_is(Platform::kCpu), .last_try = ForcedTry{always(), CPU, ""}});
@@ -96,9 +94,14 @@ void ask_for_quark(RuleSet& rules) {
   quantized.direct.clear();
 }
 
-constexpr TargetCondition kHumming8Bit{
-    "humming_input_dtype float8e4m3 or int8",
-    [](const Target& t) { return humming_input_dtype(t) != "none"; }};
+// Throws Error::usage for types that younger releases know.
+bool humming_8bit(const Target& target) {
+  const std::string type = knob_value(target, "humming_input_dtype");
+  if (type == "none" || type == "float8e4m3" || type == "int8") return type != "none";
+  throw Error::usage(
+      fmt::format("knob humming_input_dtype: expected none, float8e4m3 or int8, found '{}'", type));
+}
+constexpr TargetCondition kHumming8Bit{"humming_input_dtype float8e4m3 or int8", humming_8bit};
 
 // Throws Error::usage when the arch is not a CUDA device's: the layout depends on it.
 bool humming_wgmma(const Target& target) {
@@ -145,7 +148,6 @@ void change_layouts_05_18(RuleSet& rules) {
 
 const Release kCommit20260518 = {
     .name = "vllm-2026-05-18",
-    .version = "",
     .date = "2026-05-18",
     .commit = "a2c8fc6657",
     .pins = {{"flashinfer", "0.6.11.post2"},

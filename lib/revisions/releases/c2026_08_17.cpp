@@ -100,7 +100,6 @@ void refuse_unverified(RuleSet& rules) {
 
 const Release kCommit20260817 = {
     .name = "vllm-2026-08-17",
-    .version = "",
     .date = "2026-08-17",
     .commit = "017e9f4448",
     .pins = {{"flashinfer", "0.6.16.post3"},

@@ -25,7 +25,6 @@ void serve_generic_models_on_xpu(RuleSet& rules) {
 
 const Release kRelease0220 = {
     .name = "vllm-0.22.0",
-    .version = "0.22.0",
     .date = "2026-05-29",
     .commit = "0b3ba88f1",
     .pins = {{"flashinfer", "0.6.11.post2"}, {"humming-kernels", "0.1.2"}},
@@ -43,9 +42,16 @@ const Release kRelease0220 = {
           rules.loader.creates_biases = false;
           edit::row(rules.routing, "softmax, renormalize").method = "RenormalizeNaive";
           edit::add_after(rules.option_names, "flashinfer_cutedsl", "flashinfer_b12x");
-          edit::add_each(rules.model_classes, {"InternS2PreviewForConditionalGeneration",
-                                               "MiniCPMV4_6ForConditionalGeneration"});
         },
+};
+
+const Release kRelease0221 = {
+    .name = "vllm-0.22.1",
+    .date = "2026-06-04",
+    .commit = "0decac0d9",
+    .pins = {{"flashinfer", "0.6.11.post2"}, {"humming-kernels", "0.1.2"}},
+    .changes = "no rule",
+    .executed = "11,317 of 11,317 decisions with traces; on a CPU, bytes of layouts",
 };
 
 }  // namespace mxfp4

@@ -72,7 +72,6 @@ void repeat_mega_moe_experts(RuleSet& rules) {
 
 const Release kRelease0230 = {
     .name = "vllm-0.23.0",
-    .version = "0.23.0",
     .date = "2026-06-15",
     .commit = "0fc695fc6",
     .pins = {{"flashinfer", "0.6.12"}, {"humming-kernels", "0.1.4"}},
@@ -103,7 +102,6 @@ const Release kRelease0230 = {
               edit::row(rules.callers, "compressed-tensors, 4-bit float, group 32, symmetric")
                   .direct,
               xpu_as_loaded());
-          edit::add_each(rules.model_classes, {"Gemma4UnifiedForConditionalGeneration"});
         },
 };
 

@@ -87,11 +87,6 @@ void select_without_variables(RuleSet& rules) {
 }
 
 void serve_checkpoints_0_24(RuleSet& rules) {
-  for (const std::string_view text :
-       {"Quark fp4 weights, bf16 activations", "Quark fp4 weights, static fp8 activations",
-        "Quark fp4 weights, dynamic fp4 activations", "Quark fp4 weights, fp6 activations"}) {
-    edit::row(rules.callers, text).model_clamp_limit = true;
-  }
   edit::row(rules.callers, "compressed-tensors, 4-bit float, group 32, symmetric").direct = {
       {all_of({platform_is(Platform::kCuda), capability_at_least(10, 0), capability_below(12, 0)}),
        CUTLASS_MXFP4_MXFP4, "CutlassExpertsMxfp4",
@@ -102,9 +97,6 @@ void serve_checkpoints_0_24(RuleSet& rules) {
       {always(), MARLIN, "MarlinExperts",
        "this method bypasses the oracle: Marlin's own preparation, no rounding; moe_backend and "
        "override are ignored"}};
-  // With emulation the generic method leaves activations unquantized.
-  edit::add_kernel_settings(
-      rules, {.backend = EMULATION, .method = "Mxfp4MoEMethod", .constructor = "mxfp4_w4a16"});
 }
 
 // quantization/fp8.py (Fp8Config.from_config, get_quant_method): FP8 models of any class that store
@@ -119,8 +111,7 @@ void serve_stored_mxfp4(RuleSet& rules) {
                    .method = "Mxfp4MoEMethod",
                    .selector = Selector::kDeepseekV4,
                    .family = Family::kGeneric,
-                   .minimum_capability = 75,
-                   .model_clamp_limit = true});
+                   .minimum_capability = 75});
 }
 
 // What stops the engine after a successful selection: some of it is checked before now, and EPLB is
@@ -205,7 +196,6 @@ void change_defects(RuleSet& rules) {
 
 const Release kRelease0240 = {
     .name = "vllm-0.24.0",
-    .version = "0.24.0",
     .date = "2026-06-29",
     .commit = "ee0da84ab",
     .pins = {{"flashinfer", "0.6.12"}, {"humming-kernels", "0.1.6"}},
@@ -225,9 +215,6 @@ const Release kRelease0240 = {
           change_notes(rules);
           change_layouts_0_24(rules);
           change_defects(rules);
-          edit::add_each(rules.model_classes,
-                         {"DiffusionGemmaForBlockDiffusion", "MiniMaxM3MTP",
-                          "MiniMaxM3SparseForCausalLM", "MiniMaxM3SparseForConditionalGeneration"});
         },
 };
 

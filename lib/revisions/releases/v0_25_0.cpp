@@ -66,7 +66,6 @@ void change_layouts_0_25(RuleSet& rules) {
 
 const Release kRelease0250 = {
     .name = "vllm-0.25.0",
-    .version = "0.25.0",
     .date = "2026-07-11",
     .commit = "dd10e03f9",
     .pins = {{"flashinfer", "0.6.13"}, {"humming-kernels", "0.1.10"}},
@@ -84,10 +83,16 @@ const Release kRelease0250 = {
           edit::add_after(rules.option_names, "flydsl", "hpc");
           rules.uses_all2all =
               all_of({expert_parallel(), any_of({dp_above_one(), sp_above_one()})});
-          edit::add_each(rules.model_classes,
-                         {"BailingMoeV25MTPModel", "DFlashLagunaForCausalLM", "DSparkDraftModel",
-                          "OpenAIPrivacyFilterForTokenClassification"});
         },
+};
+
+const Release kRelease0251 = {
+    .name = "vllm-0.25.1",
+    .date = "2026-07-12",
+    .commit = "752a3a504",
+    .pins = {{"flashinfer", "0.6.13"}, {"humming-kernels", "0.1.10"}},
+    .changes = "no rule",
+    .executed = "12,335 of 12,335 decisions with traces; on a CPU, bytes of layouts",
 };
 
 }  // namespace mxfp4

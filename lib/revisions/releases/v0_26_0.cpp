@@ -25,7 +25,6 @@ void round_for_emulation(RuleSet& rules) {
 
 const Release kRelease0260 = {
     .name = "vllm-0.26.0",
-    .version = "0.26.0",
     .date = "2026-07-25",
     .commit = "ffd46bfab",
     .pins = {{"flashinfer", "0.6.14"}, {"humming-kernels", "0.1.10"}},
@@ -43,10 +42,6 @@ const Release kRelease0260 = {
           edit::add(rules.online_shorthands, {"nvfp4_per_token", "", "nvfp4_static"});
           rules.uses_all2all = all_of(
               {expert_parallel(), any_of({dp_above_one(), pcp_above_one(), sp_above_one()})});
-          edit::add_each(rules.model_classes,
-                         {"Cosmos3EdgeForConditionalGeneration", "InklingForCausalLM",
-                          "InklingForConditionalGeneration", "InklingMTPModel",
-                          "LongcatFlashNgramForCausalLM"});
         },
 };
 

@@ -39,7 +39,6 @@ void change_humming_0_28(RuleSet& rules) {
 
 const Release kRelease0280 = {
     .name = "vllm-0.28.0",
-    .version = "0.28.0",
     .date = "2026-08-26",
     .commit = "2cf0a6915",
     .pins = {{"flashinfer", "0.6.16.post3"},
@@ -53,10 +52,6 @@ const Release kRelease0280 = {
           rules.loader.encodes_scales = true;  // quantization/mxfp4.py
           // See kNoDeepgemmOn12.
           edit::drop_layouts(rules, Backend::DEEPGEMM_MXFP4, kCapability12);
-          edit::add_each(
-              rules.model_classes,
-              {"BailingMoeV3ForCausalLM", "BailingMoeV3MTPModel", "Dots3NoteForCausalLM",
-               "Dots3NoteMTPModel", "InternS2MobiusForConditionalGeneration", "InternS2MobiusMTP"});
         },
 };
 

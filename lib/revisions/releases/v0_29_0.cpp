@@ -58,8 +58,6 @@ void add_b12x(RuleSet& rules) {
                     .narrowed_when = env_number("VLLM_B12X_MOE_FP4_FORCE_A16", false),
                     .narrowed = {B12X_MXFP4_BF16}});
   edit::add_after(rules.option_names, "flashinfer_b12x", "b12x");
-  edit::copy_kernel_settings(rules, FLASHINFER_CUTLASS_MXFP4_MXFP8, B12X_MXFP4_MXFP8);
-  edit::copy_kernel_settings(rules, MARLIN, B12X_MXFP4_BF16);
   edit::add_first(rules.rounding, {{"B12X_*",
                                     [](const Target& t) {
                                       return t.backend == B12X_MXFP4_MXFP8 ||
@@ -120,11 +118,16 @@ void fuse_equal_shared_experts(RuleSet& rules) {
        .when = fuses_shared_experts_by_variable()});
 }
 
+// By checkpoint or user, before any backend's own key takes its place.
+bool mxfp4_requested(const Question& q) {
+  const Deployment& d = q.deployment;
+  return (d.activation_override ? d.activation_override : d.model_activation) == "mxfp4";
+}
+
 }  // namespace
 
 const Release kRelease0290 = {
     .name = "vllm-0.29.0",
-    .version = "0.29.0",
     .date = "2026-09-09",
     .commit = "98dff2a81",
     .pins = {{"flashinfer", "0.6.18"},
@@ -147,10 +150,11 @@ const Release kRelease0290 = {
                           "flashinfer_moe_ep_mega_cutedsl");
           SelectorRow& by_key = edit::row(rules.selectors, Selector::kGptOss);
           by_key.own_key_when_named = true;
-          by_key.gates = {
-              {all_of({platform_is(Platform::kRocm), arch_contains("gfx950"),
-                       requested_key_in({"mxfp4"}), expert_parallel_shape(8, 512, 2560, 640)}),
-               EMULATION, ""}};
+          by_key.gates = {{all_of({platform_is(Platform::kRocm),
+                                   arch_contains("gfx950"),
+                                   {"requested key mxfp4", mxfp4_requested},
+                                   expert_parallel_shape(8, 512, 2560, 640)}),
+                           EMULATION, ""}};
           edit::row(rules.selectors, Selector::kDeepseekV4).filters_named = true;
           rules.messages.no_variant.text =
               "moe_backend='{moe_backend}' does not support activation={key}";
@@ -160,11 +164,6 @@ const Release kRelease0290 = {
           }
           ask_oracle_for_b12x(rules);
           fuse_equal_shared_experts(rules);
-          edit::add_each(
-              rules.model_classes,
-              {"DeepseekV32MTPModel", "DeepseekV3BidirectionalModel", "GraniteMoeSWAForCausalLM",
-               "HYV4ForCausalLM", "HYV4MTPModel", "NemotronH_Omni_Reasoning_V3",
-               "Qwen4ExpForCausalLM", "Qwen4ExpForConditionalGeneration", "Qwen4ExpMTP"});
         },
 };
 

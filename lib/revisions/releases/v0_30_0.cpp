@@ -36,7 +36,6 @@ void split_aiter(RuleSet& rules) {
   edit::add_after(edit::row(by_key.priorities, always().text).backends, AITER_MXFP4_BF16,
                   AITER_TRITON_MXFP4_BF16);
   edit::add_after(rules.option_names, "aiter", "aiter_triton_mxfp4_bf16");
-  edit::copy_kernel_settings(rules, AITER_MXFP4_BF16, AITER_TRITON_MXFP4_BF16);
 }
 
 // Both families share one function for CPU. For AITER's Triton kernel the generic converter
@@ -113,7 +112,6 @@ void fuse_fp8_shared_expert(RuleSet& rules) {
 
 const Release kRelease0300 = {
     .name = "vllm-0.30.0",
-    .version = "0.30.0",
     .date = "2026-09-22",
     .commit = "ced6857af",
     .pins = {{"flashinfer", "0.6.18.post1"},
@@ -136,11 +134,6 @@ const Release kRelease0300 = {
           fuse_fp8_shared_expert(rules);
           rules.loader.asks_static_form = true;    // quantization/quark/quark.py
           rules.loader.reads_single_lists = true;  // quantization/quark/quark_moe.py
-          edit::add_each(
-              rules.model_classes,
-              {"BailingMoeV3VLForConditionalGeneration", "DSparkV41DraftModel",
-               "DeepseekV41ForCausalLM", "Glm5NextForCausalLM", "Glm5NextForConditionalGeneration",
-               "Glm5NextMTPModel", "K2HorizonForCausalLM"});
         },
 };
 

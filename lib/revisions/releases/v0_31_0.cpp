@@ -109,7 +109,7 @@ void require_normalized_mega_moe(RuleSet& rules) {
   edit::add_after(
       edit::row(rules.model_backends, "DeepseekV4MegaMoEExperts").requirements, "scoring",
       {"norm_topk_prob",
-       normalizes_weights(),
+       {"norm_topk_prob", [](const Question& q) { return q.deployment.norm_topk_prob; }},
        {"NotImplementedError", "DeepSeek V4 MegaMoE requires normalized top-k probabilities."}});
 }
 
@@ -130,7 +130,6 @@ void refuse_fusion_with_data_parallel(RuleSet& rules) {
 
 const Release kRelease0310 = {
     .name = "vllm-0.31.0",
-    .version = "0.31.0",
     .date = "2026-10-05",
     .commit = "db9527a46",
     .pins = {{"flashinfer", "0.7.0.post1"},
@@ -140,11 +139,13 @@ const Release kRelease0310 = {
     .executed = "14,665 of 14,665 decisions with traces; on a CPU, bytes of layouts",
     .apply =
         [](RuleSet& rules) {
+          const Condition hash_routing{"hash routing",
+                                       [](const Question& q) { return q.deployment.hash_routing; }};
           for (ExpertClass& row : rules.classes) {
             if (!row.monolithic) continue;
-            edit::add_after(row.checks, "parallel",
-                            {"hash routing", none_of({hash_routing()}),
-                             "kernel does not support hash routing"});
+            edit::add_after(
+                row.checks, "parallel",
+                {"hash routing", none_of({hash_routing}), "kernel does not support hash routing"});
           }
           for (const std::string_view name :
                {"AiterW4A16ExpertsMonolithic", "AiterW4A8ExpertsMonolithic"}) {

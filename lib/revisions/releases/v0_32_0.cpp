@@ -70,11 +70,8 @@ void add_backends(RuleSet& rules) {
                   {"flashinfer_moe_ep_cutedsl", {FLASHINFER_MOE_EP_CUTEDSL}});
   edit::add_after(rules.aliases, "flashinfer_moe_ep_cutedsl",
                   {"flashinfer_moe_ep_mega_deep_gemm", {FLASHINFER_MOE_EP_DEEP_GEMM}});
-  edit::copy_kernel_settings(rules, AITER_MXFP4_MXFP4, CUTLASS_MXFP4_MXFP4);
   for (const Backend backend : {FLASHINFER_MOE_EP_CUTEDSL, FLASHINFER_MOE_EP_DEEP_GEMM}) {
     edit::converter(rules, Family::kGptOss, backend).supported = false;
-    rules.kernel_settings.push_back(
-        {.backend = backend, .constructor = "direct", .activation_dtype = "nvfp4"});
   }
   edit::converter(rules, Family::kGptOss, CUTLASS_MXFP4_MXFP4).supported = false;
 }
@@ -87,7 +84,7 @@ constexpr TargetCondition kAiterA4W4{
     {{{"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4", python_int_is_nonzero}, kAiterOn, kAiterMoeOn}}};
 
 bool int4_on_gfx942(const Target& t) {
-  return t.arch.starts_with("gfx942") && aiter_weight(t) == "int4";
+  return t.arch.starts_with("gfx942") && knob_value(t, "aiter_weight") == "int4";
 }
 
 void change_layouts_0_32(RuleSet& rules) {
@@ -171,7 +168,6 @@ void add_names_0_32(RuleSet& rules) {
 
 const Release kRelease0320 = {
     .name = "vllm-0.32.0",
-    .version = "0.32.0",
     .date = "2026-10-18",
     .commit = "5df63a720",
     .pins = {{"flashinfer", "0.7.0.post1"},
@@ -208,9 +204,6 @@ const Release kRelease0320 = {
                                      {"phimoe"}};
           // models/bailing_moe_v3.py: the whole model's quantization, too.
           edit::remove(rules.loader.asked_keys, "text_config.quantization_config");
-          edit::add_each(rules.model_classes,
-                         {"ClefOmniForJointSchema", "EmbeddingGemma2Model", "ExaoneMoEForCausalLM",
-                          "MiniCPMV4_7ForConditionalGeneration"});
         },
 };
 

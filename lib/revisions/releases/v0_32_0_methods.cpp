@@ -63,9 +63,6 @@ void serve_fp8_activations(RuleSet& rules) {
       "compressed-tensors, MXFP4 with dynamic FP8 activations in other groups",
       [](const ModelConfig& c) { return activation_of(c) == "fp8_per_group"; }, "",
       "fp8_per_group");
-  KernelSettingsRow settings = edit::kernel_settings(rules, EMULATION, "Mxfp4MoEMethod");
-  settings.method = row.method;
-  edit::add_kernel_settings(rules, settings);
 }
 
 // quantization/mxfp4.py, _use_k3_situ_aiter and _use_k3_situ_int4_gfx942: the method class serves
@@ -76,11 +73,13 @@ void serve_situ_directly(RuleSet& rules) {
     return all_of({aiter_moe_enabled(kAiterDevicesWithGfx1250), arch_contains(arch),
                    activation_in({"situ"}), situ_linear_beta()});
   };
+  const Condition to_int4{
+      "quantization_config.moe.weight int4_per_group_32",
+      [](const Question& q) { return q.deployment.weight_override == "int4_per_group_32"; }};
   const std::vector<DirectRow> exceptions = {
       {on("gfx950"), AITER_MXFP4_BF16, "AiterExperts",
        "this method bypasses the oracle for SiTU on gfx950: moe_backend and override are ignored"},
-      {all_of({on("gfx942"), weight_override_is("int4_per_group_32")}), AITER_MXFP4_BF16,
-       "AiterExperts",
+      {all_of({on("gfx942"), to_int4}), AITER_MXFP4_BF16, "AiterExperts",
        "this method bypasses the oracle: on gfx942 it requantizes SiTU's experts from MXFP4 to "
        "int4, with loss; moe_backend is ignored",
        "aiter_weight", "int4"}};

@@ -58,7 +58,6 @@ void change_aiter(RuleSet& rules) {
   edit::add_after(rules.aliases, "aiter_mxfp4_fp8",
                   {"aiter_triton_mxfp4_mxfp4", {AITER_TRITON_MXFP4_MXFP4}});
   edit::add_after(rules.option_names, "aiter_triton_mxfp4_bf16", "aiter_triton_mxfp4_mxfp4");
-  edit::copy_kernel_settings(rules, AITER_MXFP4_MXFP4, AITER_TRITON_MXFP4_MXFP4);
   constexpr std::string_view kAsks =
       "the order of w13's rows depends on the activation, which neither the input nor a flag says: "
       "give --activation NAME";
@@ -186,7 +185,6 @@ void refuse_replaced_experts(RuleSet& rules) {
 
 const Release kRelease0330 = {
     .name = "vllm-0.33.0",
-    .version = "0.33.0",
     .date = "2026-11-02",
     .commit = "4ba787ec9",
     .pins = {{"flashinfer", "0.7.2.post1"},
@@ -210,12 +208,6 @@ const Release kRelease0330 = {
           refuse_lora_with_mega_moe(rules);
           simulate_beside_routing(rules);
           refuse_replaced_experts(rules);
-          edit::add_each(
-              rules.model_classes,
-              {"AliceAIForCausalLM", "BeamForCausalLM", "ClefFlashForJointSchema",
-               "FlintForCausalLM", "Kolibri1ForCausalLM", "MiniCPMOcrForConditionalGeneration",
-               "MuseSparkDSparkModel", "MuseSparkForConditionalGeneration", "Step5ForCausalLM",
-               "Step5MTP", "TransformersMoEForMTP"});
         },
 };
 

@@ -57,14 +57,9 @@ bool reads_as_true(std::string_view value, bool otherwise) {
   return otherwise;
 }
 
-Condition variable_on(std::string_view variable, bool when_unset) {
-  return {fmt::format("{} (unset: {})", variable, when_unset ? "on" : "off"),
-          [name = std::string(variable), when_unset](const Question& q) {
-            const auto found = q.deployment.env.find(name);
-            return found == q.deployment.env.end() ? when_unset
-                                                   : reads_as_true(found->second, when_unset);
-          },
-          {{FactKind::kVariable, variable, {std::nullopt, "1", "0"}}}};
+Condition variable_on(std::string_view name, bool when_unset) {
+  return variable(name, fmt::format("{} (unset: {})", name, when_unset ? "on" : "off"), when_unset,
+                  [=](std::string_view value) { return reads_as_true(value, when_unset); });
 }
 
 DirectRow path(Condition when, Backend backend, std::string_view name) {
@@ -114,12 +109,10 @@ std::optional<GptOssRows> gpt_oss_rows(const Question& question) {
 }
 
 DirectRow slices_overflow() {
-  const Condition more{"more rows loaded than I / ranks",
-                       [](const Question& q) {
+  const Condition more{"more rows loaded than I / ranks", [](const Question& q) {
                          const auto rows = gpt_oss_rows(q);
                          return rows && rows->loaded > rows->buffer;
-                       },
-                       {{FactKind::kTpSize, "", {std::nullopt, "2"}}}};
+                       }};
   return stops(all_of({none_of({package("triton_kernels"), on_cuda(10)}), more}), kMxfp4Method,
                {"RuntimeError",
                 "SGLang stops while it loads: its loader cuts more rows for a rank than buffers "

@@ -37,10 +37,7 @@ CallerRow gpt_oss_caller() {
               },
           .method = "Mxfp4MoEMethod",
           .direct = gpt_oss_paths(),
-          .minimum_capability = 80,
-          .alpha = 1.702,
-          .beta = 1.0,
-          .clamp_limit = 7.0};
+          .minimum_capability = 80};
 }
 
 CallerRow fp4_experts_caller() {
@@ -50,8 +47,7 @@ CallerRow fp4_experts_caller() {
           .selector = Selector::kDeepseekV4,
           .family = Family::kGeneric,
           .direct = fp4_experts_paths(),
-          .minimum_capability = 80,
-          .model_clamp_limit = true};
+          .minimum_capability = 80};
 }
 
 CallerRow quark_caller() {

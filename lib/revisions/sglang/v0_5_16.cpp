@@ -68,9 +68,7 @@ RuleSet rules_of_sglang_0_5_16() {
 
 const Release kSglang0516 = {
     .name = "sglang-0.5.16",
-    .version = "0.5.16",
     .date = "2026-07-25",
-    .commit = "",
     .pins = {{"flashinfer", "0.6.14"},
              {"sglang-kernel", "0.4.5"},
              {"humming-kernels", "0.1.10"},
@@ -78,7 +76,6 @@ const Release kSglang0516 = {
     .changes = "the oldest known here: gpt-oss and DeepSeek-V4",
     .executed = "4,032 of 4,032 decisions; on a CPU, bytes of 63 layers and refusals of 15",
     .apply = [](RuleSet& rules) { rules = rules_of_sglang_0_5_16(); },
-    .engine = Engine::kSglang,
 };
 
 }  // namespace mxfp4

@@ -111,9 +111,7 @@ void change_sizes(RuleSet& rules) {
 
 const Release kSglang0520 = {
     .name = "sglang-0.5.20",
-    .version = "0.5.20",
     .date = "2026-09-18",
-    .commit = "",
     .pins = {{"flashinfer", "0.6.18"},
              {"sglang-kernel", "0.4.7"},
              {"humming-kernels", "0.1.12"},
@@ -157,7 +155,6 @@ const Release kSglang0520 = {
                       {AITER_MXFP4_BF16, Family::kGeneric, kSituA4W4, &kAiterBf16SeparatedLayout},
                       {AITER_MXFP4_BF16, Family::kGeneric, kSitu, &kAiterBf16HalvesLayout}});
         },
-    .engine = Engine::kSglang,
 };
 
 }  // namespace mxfp4

@@ -64,9 +64,7 @@ CallerRow mimo_caller(const RuleSet& rules) {
 
 const Release kSglang0523 = {
     .name = "sglang-0.5.23",
-    .version = "0.5.23",
     .date = "2026-10-30",
-    .commit = "",
     .pins = {{"flashinfer", "0.7.2"},
              {"sglang-kernel", "0.4.10"},
              {"humming-kernels", "0.1.12"},
@@ -99,7 +97,6 @@ const Release kSglang0523 = {
           edit::add_before(rules.rounding, "MARLIN of FP4 experts", marlin);
           edit::replace_layout(rules, kTritonHopper64OnesLayout, kTritonHopper256OnesLayout);
         },
-    .engine = Engine::kSglang,
 };
 
 }  // namespace mxfp4
