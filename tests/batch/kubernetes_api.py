@@ -3,7 +3,7 @@
     kubernetes_api.py SCHEMA FILE...              each fault on a line; exit 1 if there is one
     kubernetes_api.py SCHEMA FILE... --self-test  expects a fault in each of many damaged copies
 
-FILE is YAML, or a page of the guide, whose ```yaml blocks are manifests or the volumes of a pod."""
+FILE is YAML, or a page of the guide, whose ```yaml blocks are manifests, or containers and volumes of a pod."""
 import copy
 import json
 import re
@@ -54,8 +54,9 @@ def manifests(path):
 
 def faults(document, definitions):
     kind = document.get("kind")
-    if document.keys() == {"volumes"}:
-        return faults_of(document["volumes"], definitions["PodSpec"]["properties"]["volumes"], "volumes", definitions)
+    if document.keys() <= {"containers", "volumes"}:  # lines for the pod of another manifest
+        return [fault for name in document for fault in
+                faults_of(document[name], definitions["PodSpec"]["properties"][name], name, definitions)]
     if kind not in definitions:
         return [f"{kind}: not a kind that the schema has"]
     found = faults_of(document, definitions[kind], kind, definitions)
