@@ -241,6 +241,7 @@ def raw_cases():
         for i, value in enumerate(values):
             raw("%s_top_%d" % (key, i), lambda m, k=key, v=value: m.update({k: v}), "")
     raw("twice", lambda m: m["tensors"].append(m["tensors"][0]), "")
+    raw("overlap", lambda m: m["tensors"][1].update(offset=1) or m["tensors"][1].pop("sha256") and None, "")
     raw("cut", None, text=json.dumps(good)[:-3])
     raw("deep", None, text='{"format":"mxfp4-raw","a":' + "[" * 9999 + "]" * 9999 + "}")
 

@@ -43,22 +43,6 @@ struct Fixture {
   }
 };
 
-// Whole stored rows at their places, and filling: halves that grow leave their places.
-TEST(Assembly, OnlyPaddingIsRecognised) {
-  for (const W13Order order : {W13Order::kInterleaved, W13Order::kHalves}) {
-    Fixture f(order);
-    f.slice.padded = {1, 96, 64};
-    EXPECT_TRUE(make_assembly(f.model, f.layer, Slot::kW13Weight, f.slice).pads_only());
-    EXPECT_TRUE(make_assembly(f.model, f.layer, Slot::kW2Weight, f.slice).pads_only());
-    f.slice.padded = {1, 64, 96};
-    EXPECT_EQ(make_assembly(f.model, f.layer, Slot::kW13Weight, f.slice).pads_only(),
-              order == W13Order::kInterleaved);
-    f.slice.begin = 32;
-    EXPECT_FALSE(make_assembly(f.model, f.layer, Slot::kW13Weight, f.slice).pads_only());
-    EXPECT_FALSE(make_assembly(f.model, f.layer, Slot::kW2Weight, f.slice).pads_only());
-  }
-}
-
 TEST(Assembly, NothingToDoIsRecognised) {
   for (const W13Order order : {W13Order::kInterleaved, W13Order::kHalves}) {
     Fixture f(order);
@@ -74,40 +58,6 @@ TEST(Assembly, NothingToDoIsRecognised) {
       EXPECT_EQ(run(assembly, in), in) << slot_name(slot);
     }
   }
-}
-
-TEST(Assembly, InterleavedSliceStandsBeforeItsPadding) {
-  Fixture f(W13Order::kInterleaved);
-  f.slice.begin = 32;
-  f.slice.padded = {1, 128, 64};
-  const Assembly assembly = make_assembly(f.model, f.layer, Slot::kW13WeightScale, f.slice);
-  EXPECT_FALSE(assembly.identity());
-  const auto in = ramp(assembly.stored.bytes());  // 128 rows of 2
-  const auto out = run(assembly, in);             // 128 rows of 4
-  ASSERT_EQ(out.size(), 512U);
-  for (size_t row = 0; row < 128; ++row) {
-    for (size_t column = 0; column < 4; ++column) {
-      const std::byte want = row < 64 && column < 2 ? in[(64 + row) * 2 + column] : std::byte{0};
-      ASSERT_EQ(out[row * 4 + column], want) << row << " " << column;
-    }
-  }
-}
-
-TEST(Assembly, HalvesArePaddedEach) {
-  Fixture f(W13Order::kHalves);
-  f.model.scale_fill = std::byte{1};
-  f.slice.end = 32;
-  f.slice.padded = {1, 64, 64};
-  const Assembly assembly = make_assembly(f.model, f.layer, Slot::kW13WeightScale, f.slice);
-  const auto in = ramp(assembly.stored.bytes());
-  const auto out = run(assembly, in);
-  for (size_t row = 0; row < 128; ++row) {
-    const std::byte want = row % 64 < 32 ? in[row * 2] : std::byte{1};
-    ASSERT_EQ(out[row * 2], want) << row;
-  }
-  // Codes pad with 0 whatever the scales pad with.
-  const Assembly codes = make_assembly(f.model, f.layer, Slot::kW13Weight, f.slice);
-  EXPECT_EQ(run(codes, ramp(codes.stored.bytes()))[32 * 32], std::byte{0});
 }
 
 // Inkling's rows alternate as stored, and become halves; the inverse puts them back.
@@ -132,46 +82,6 @@ TEST(Assembly, AlternatingRowsBecomeHalves) {
   std::vector<std::byte> back(in.size(), std::byte{0xEE});
   assembly.backward(out, back);
   for (size_t i = 0; i < in.size(); ++i) ASSERT_EQ(back[i], i < 128 ? std::byte{0xEE} : in[i]) << i;
-}
-
-TEST(Assembly, DownProjectionIsCutByColumns) {
-  Fixture f(W13Order::kHalves);
-  f.slice.begin = 32;
-  f.slice.padded = {1, 96, 32};
-  const Assembly codes = make_assembly(f.model, f.layer, Slot::kW2Weight, f.slice);
-  const auto in = ramp(codes.stored.bytes());
-  const auto out = run(codes, in);
-  ASSERT_EQ(out.size(), 96U * 16U);
-  EXPECT_EQ(out[5 * 16 + 3], in[5 * 32 + 16 + 3]);
-  EXPECT_EQ(out[64 * 16], std::byte{0});
-  const Assembly scales = make_assembly(f.model, f.layer, Slot::kW2WeightScale, f.slice);
-  const auto scale_in = ramp(scales.stored.bytes());
-  EXPECT_EQ(run(scales, scale_in)[63], scale_in[63 * 2 + 1]);
-}
-
-TEST(Assembly, EmptyRankHoldsOnlyPadding) {
-  Fixture f(W13Order::kHalves);
-  f.slice.end = 0;
-  f.slice.w2_bias = false;
-  f.model.scale_fill = std::byte{1};
-  for (const Slot slot : {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13Bias, Slot::kW2Bias}) {
-    f.layer.slots[static_cast<size_t>(slot)].dtype = DType::kBF16;
-    const Assembly assembly = make_assembly(f.model, f.layer, slot, f.slice);
-    for (const std::byte b : run(assembly, ramp(assembly.stored.bytes()))) {
-      ASSERT_EQ(b, std::byte{0});
-    }
-  }
-  const Assembly scales = make_assembly(f.model, f.layer, Slot::kW2WeightScale, f.slice);
-  for (const std::byte b : run(scales, ramp(scales.stored.bytes()))) ASSERT_EQ(b, std::byte{1});
-}
-
-TEST(Assembly, AParameterThatIsNeverFilledIsPadding) {
-  Fixture f(W13Order::kHalves);
-  f.layer.slots[static_cast<size_t>(Slot::kW13Bias)] = {DType::kBF16, {{}}};
-  const Assembly assembly = make_assembly(f.model, f.layer, Slot::kW13Bias, f.slice);
-  EXPECT_EQ(assembly.stored.bytes(), 0);
-  EXPECT_FALSE(assembly.identity());
-  EXPECT_EQ(run(assembly, {}), std::vector<std::byte>(256, std::byte{0}));
 }
 
 std::vector<uint16_t> as_bf16(DType from, const std::vector<std::byte>& values) {

@@ -1,4 +1,4 @@
-// Deployments and targets from JSON, accepted and refused, and decisions to JSON.
+// What is not JSON, and where; a target's file; a quantization that the user gives.
 #include "formats/config/deployment_json.hpp"
 
 #include <fmt/format.h>
@@ -14,22 +14,10 @@
 #include "formats/json/json_syntax.hpp"
 #include "formats/json/python_json.hpp"
 #include "lib/core/error.hpp"
-#include "lib/oracle/question.hpp"
 #include "lib/revisions/revisions.hpp"
-#include "tests/testdata.hpp"
 
 namespace mxfp4 {
 namespace {
-
-using nlohmann::json;
-
-json good_line() {
-  return json::parse(R"({"platform":"cuda","arch":"sm90","libs":["flashinfer"],"env":{"A":"1"},
-    "selector":"deepseek_v4","moe_backend":"auto","activation_override":null,
-    "model_activation":"mxfp4","activation":"silu","is_act_and_mul":false,
-    "routing_method":"Default","parallel":{"tp":2,"pcp":1,"dp":4,"enable_expert_parallel":true,
-    "all2all_backend":"nixl_ep","enable_eplb":true,"sequence_parallel":true},"lora":true})");
-}
 
 template <class Parse>
 std::string parse_refusal(Parse&& parse) {
@@ -40,75 +28,6 @@ std::string parse_refusal(Parse&& parse) {
     return error.what();
   }
   return "accepted";
-}
-
-std::string refused_line(const std::function<void(json&)>& change) {
-  json line = good_line();
-  change(line);
-  return parse_refusal([&] { return parse_deployment(line.dump()); });
-}
-
-TEST(DeploymentJson, ReadsEveryMember) {
-  const Deployment d = parse_deployment(good_line().dump());
-  EXPECT_EQ(d.platform, Platform::kCuda);
-  EXPECT_EQ(d.arch, "sm90");
-  EXPECT_EQ(d.libs, (std::set<std::string>{"flashinfer"}));
-  EXPECT_EQ(d.env, (std::map<std::string, std::string>{{"A", "1"}}));
-  EXPECT_EQ(d.selector, Selector::kDeepseekV4);
-  EXPECT_FALSE(d.activation_override);
-  EXPECT_EQ(d.model_activation, "mxfp4");
-  EXPECT_FALSE(d.is_act_and_mul);
-  EXPECT_TRUE(d.lora);
-  EXPECT_FALSE(d.num_experts);
-  EXPECT_EQ(d.parallel.tp_size, 2);
-  EXPECT_EQ(d.parallel.dp_size, 4);
-  EXPECT_TRUE(d.parallel.enable_expert_parallel && d.parallel.enable_eplb &&
-              d.parallel.sequence_parallel);
-  json line = good_line();
-  line["num_experts"] = 993;
-  EXPECT_EQ(parse_deployment(line.dump()).num_experts, 993);
-}
-
-TEST(DeploymentJson, BackendNamesComeInAnyLetterCase) {
-  json line = good_line();
-  line["moe_backend"] = "FlashInfer-TRTLLM";
-  EXPECT_EQ(parse_deployment(line.dump()).moe_backend, "flashinfer_trtllm");
-}
-
-TEST(DeploymentJson, RefusesNamingTheKey) {
-  EXPECT_EQ(refused_line([](json& j) { j["extra"] = 1; }),
-            "extra: unknown key, expected platform, arch, libs, env, selector, moe_backend, "
-            "activation_override, activation, routing_method, lora, model_activation, "
-            "is_act_and_mul, num_experts, local_experts, hidden, intermediate, hash_routing, "
-            "model_type, parallel");
-  EXPECT_EQ(refused_line([](json& j) { j.erase("lora"); }), "lora: missing");
-  EXPECT_EQ(refused_line([](json& j) { j["lora"] = 1; }),
-            "lora: expected true or false, found number");
-  EXPECT_EQ(refused_line([](json& j) { j["platform"] = "tpu"; }),
-            "platform: expected cuda, rocm, xpu, cpu or other, found 'tpu'");
-  EXPECT_EQ(refused_line([](json& j) { j["selector"] = ""; }),
-            "selector: expected gpt_oss or deepseek_v4, found ''");
-  EXPECT_EQ(refused_line([](json& j) { j["libs"] = {1}; }),
-            "libs: expected a list of strings, found number");
-  EXPECT_EQ(refused_line([](json& j) {
-              j["env"] = {{"A", 1}};
-            }),
-            "env: expected an object of strings, found number");
-  EXPECT_EQ(refused_line([](json& j) { j["parallel"]["tp"] = "2"; }),
-            "parallel.tp: expected a non-negative integer of 63 bits, found string");
-  EXPECT_EQ(refused_line([](json& j) { j["parallel"]["tp"] = 1.0; }),
-            "parallel.tp: expected a non-negative integer of 63 bits, found number");
-  EXPECT_EQ(refused_line([](json& j) { j["parallel"]["tp"] = UINT64_MAX; }),
-            "parallel.tp: expected a non-negative integer of 63 bits, found number");
-  EXPECT_EQ(refused_line([](json& j) { j["parallel"]["rank"] = 0; }),
-            "parallel.rank: unknown key, expected tp, pcp, dp, enable_expert_parallel, "
-            "all2all_backend, enable_eplb, num_redundant_experts, sequence_parallel");
-  EXPECT_EQ(refused_line([](json& j) { j["parallel"] = json::array(); }),
-            "parallel: expected a JSON object, found array");
-  EXPECT_EQ(refused_line([](json& j) { j = 3; }), "expected a JSON object, found number");
-  // num_experts is a known key: the error names the unknown one.
-  EXPECT_EQ(refused_line([](json& j) { j["num_experts"] = 1, j["zzz"] = 2; }).substr(0, 17),
-            "zzz: unknown key,");
 }
 
 TEST(JsonFault, NamesPlaceExpectedAndFound) {
@@ -215,18 +134,6 @@ TEST(DeploymentJson, TargetFile) {
             "key \"arch\" appears twice in one object");
 }
 
-TEST(DeploymentJson, DecisionsAreOneLineOfAscii) {
-  Decision decision;
-  decision.error_type = "ValueError";
-  decision.error_message = "a\"\\\n\x7f\xE2\x80\x94\xF0\x9F\x98\x80\xFF\xE2\x80 \xC0\x80";
-  decision.trace.push_back({.candidate = "X", .key = "k", .supported = false, .reason = "no"});
-  decision.trace.push_back({.candidate = "Y", .key = {}, .supported = true, .reason = "unused"});
-  EXPECT_EQ(decision_json(decision, true),
-            R"({"error": "ValueError", )"
-            R"("message": "a\"\\\n\u007f\u2014\ud83d\ude00\ufffd\ufffd \ufffd\ufffd", )"
-            R"("trace": [["X", "k", false, "no"], ["Y", null, true, null]]})");
-}
-
 TEST(QuantizationOverride, SeveralFaultsAreAllNamed) {
   const auto refused = [](std::string_view text) {
     return parse_refusal(
@@ -245,27 +152,6 @@ TEST(QuantizationOverride, SeveralFaultsAreAllNamed) {
             "not JSON: column 2: expected a key in double quotes or '}', found 'moe'");
   EXPECT_FALSE(parse_quantization_config(revision_by_name("vllm-2026-05-18"), "null"));
   EXPECT_FALSE(parse_quantization_config(revision_by_name("vllm-2026-05-18"), ""));
-}
-
-TEST(QuantizationOverride, IsRefusedWhereTheEngineHasNone) {
-  const RuleSet& rules = revision_by_name("0.21.0");
-  EXPECT_EQ(parse_refusal([&] { return parse_quantization_config(rules, R"({"moe":null})"); }),
-            "quantization_config is only supported when quantization is one of ['fp8_per_block', "
-            "'fp8_per_tensor', 'int8_per_channel_weight_only', 'mxfp8', 'online'], got "
-            "quantization=None");
-  EXPECT_FALSE(parse_quantization_config(rules, "null"));
-  Deployment deployment;
-  deployment.activation_override = "mxfp8";
-  EXPECT_EQ(parse_refusal([&] { return make_question(rules, deployment).parallel; }),
-            "activation_override: vllm-0.21.0 has no quantization_config.moe.activation");
-}
-
-TEST(QuantizationOverride, InlineTextOrFile) {
-  EXPECT_EQ(quantization_config_text(" {\"moe\":null}"), " {\"moe\":null}");
-  EXPECT_EQ(quantization_config_text("null"), "null");
-  EXPECT_THROW((void)quantization_config_text("/no/such/file"), Error);
-  const std::string path = test::testdata("oracle/moe_backend_names.json").string();
-  EXPECT_EQ(quantization_config_text(path).front(), '{');
 }
 
 }  // namespace

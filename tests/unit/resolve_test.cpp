@@ -29,54 +29,6 @@ DeploymentFacts facts_on_arch(std::string arch) {
   return request;
 }
 
-TEST(Resolve, PlatformFollowsFromArch) {
-  EXPECT_EQ(resolve(facts_on_arch("sm120")).platform, Platform::kCuda);
-  EXPECT_EQ(resolve(facts_on_arch("gfx950")).platform, Platform::kRocm);
-  EXPECT_EQ(resolve(facts_on_arch("x86_64")).platform, Platform::kCpu);
-  EXPECT_EQ(resolve(facts_on_arch("aarch64")).platform, Platform::kCpu);
-}
-
-TEST(Resolve, MissingAndContradictoryFactsAreUsageErrors) {
-  const auto kind = [](const DeploymentFacts& request) {
-    try {
-      (void)resolve(request);
-    } catch (const Error& error) {
-      return error.kind();
-    }
-    return ErrorKind::kInternal;
-  };
-  EXPECT_EQ(kind({}), ErrorKind::kUsage);
-  EXPECT_EQ(kind(facts_on_arch("tpu7")), ErrorKind::kUsage);
-  DeploymentFacts request = facts_on_arch("gfx950");
-  request.platform = Platform::kCuda;
-  EXPECT_EQ(kind(request), ErrorKind::kUsage);
-  request.platform = Platform::kXpu;
-  EXPECT_EQ(kind(request), ErrorKind::kUsage);
-  request.arch.reset();
-  EXPECT_EQ(resolve(request).platform, Platform::kXpu);
-  request.platform = Platform::kRocm;  // needs an arch
-  EXPECT_EQ(kind(request), ErrorKind::kUsage);
-  request = facts_on_arch("sm90");
-  request.libs = std::set<std::string>{"cutlass"};
-  EXPECT_EQ(kind(request), ErrorKind::kUsage);
-  request = facts_on_arch("x86_64");
-  request.platform = Platform::kXpu;  // an XPU's host
-  EXPECT_EQ(resolve(request).platform, Platform::kXpu);
-}
-
-TEST(Resolve, StockPackagesLessTheAbsentOnes) {
-  DeploymentFacts request = facts_on_arch("sm90");
-  request.absent_libs = {"flashinfer"};
-  EXPECT_EQ(resolve(request).libs,
-            (std::set<std::string>{"deep_gemm", "flashinfer_cutlass", "triton_kernels"}));
-  EXPECT_EQ(resolve(facts_on_arch("gfx950")).libs,
-            (std::set<std::string>{"aiter", "triton_kernels"}));
-  EXPECT_TRUE(resolve(facts_on_arch("x86_64")).libs.empty());
-  request = facts_on_arch("sm90");
-  request.libs.emplace();
-  EXPECT_TRUE(resolve(request).libs.empty());
-}
-
 TEST(Resolve, FlagsWinOverTheTargetFile) {
   DeploymentFacts flags = facts_on_arch("sm100");
   flags.env = {{"A", "1"}};
@@ -88,12 +40,6 @@ TEST(Resolve, FlagsWinOverTheTargetFile) {
   EXPECT_EQ(d.arch, "sm100");
   EXPECT_EQ(d.libs, (std::set<std::string>{"humming"}));
   EXPECT_EQ(d.env, (std::map<std::string, std::string>{{"A", "1"}, {"B", "2"}}));
-}
-
-TEST(Resolve, MoeBackendIsNormalised) {
-  DeploymentFacts request = facts_on_arch("sm90");
-  request.moe_backend = "FlashInfer-TRTLLM_afp8";
-  EXPECT_EQ(resolve(request).moe_backend, "flashinfer_trtllm_afp8");
 }
 
 TEST(Resolve, DefaultsOfTheSelectorsWithoutACheckpoint) {
