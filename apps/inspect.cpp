@@ -262,11 +262,7 @@ bool asks_for_target(const InspectOptions& options) {
 int run_inspect(const InspectOptions& given, const Console& console) {
   // Find out whether the input is a blob, which is described by its manifests.
   InspectOptions options = given;
-  options.input.path = whole_of(given.input.path, options.layer);
-  if (is_listed_file(given.input.path)) {
-    console.note(
-        fmt::format("{}: one file of a checkpoint; all of it is shown", given.input.path.string()));
-  }
+  options.input.path = whole_of(given.input.path);
   refuse_unfinished(options.input.path);
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
   if (!blobs.empty()) {

@@ -142,15 +142,6 @@ std::string name_given(const RequestFlags& flags, const FactRow& row) {
   throw Error(error);
 }
 
-// "--tp-size could be 2, 3, 6 or 8"; empty if no other size helps.
-std::string size_hint(const WorkingSizes& working) {
-  std::vector<std::string> sizes;
-  sizes.reserve(working.values.size());
-  for (const int64_t size : working.values) sizes.push_back(std::to_string(size));
-  if (sizes.empty()) return "";
-  return fmt::format("{} could be {}", flag_of(working.size), alternatives(sizes));
-}
-
 // The engine's refusal without its list of all candidates and reasons, which explain shows better.
 std::string without_candidates(const std::string& message) {
   std::string text = message.substr(0, message.find(" Candidate backends were: "));
@@ -190,16 +181,6 @@ void require_local(const std::filesystem::path& out) {
       fmt::format("--output: {}: an address, and this program writes local files only",
                   out.string()))
       .hint("write to a local directory, then copy it there");
-}
-
-std::string_view flag_of(ParallelSize size) {
-  std::string_view flag;
-  for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
-    if constexpr (std::is_same_v<decltype(members.given), ParallelSize>) {
-      if (members.given == size) flag = row.flag;
-    }
-  });
-  return flag;
 }
 
 const RuleSet& rules_for(const RequestFlags& flags) {
@@ -244,27 +225,21 @@ CheckpointOptions checkpoint_from(const InputOptions& options, std::optional<Fam
   return checkpoint;
 }
 
-DecidedConversion conversion_for(const RequestFlags& flags, const ConversionRequest& request,
+Conversion conversion_for(const RequestFlags& flags, const ConversionRequest& request,
                                  const OpenedCheckpoint* checkpoint) {
   try {
-    DecidedConversion decided{decide_conversion(request, checkpoint)};
+    Conversion decided = decide_conversion(request, checkpoint);
     require_tested_versions(flags, decided);
-    if (!decided.refusal) return decided;
-    decided.working = sizes_that_work(request, decided, checkpoint);
+    if (!decided.refusal || decided.decision.backend) return decided;
+    if (decided.decision.direct) return decided;  // the engine's own words say what to do
     Error& refusal = *decided.refusal;
-    if (!decided.decision.backend) {
-      if (decided.decision.direct) return decided;  // the engine's own words say what to do
-      const auto unknown = no_moe_backend(*decided.rules, decided.deployment.moe_backend);
-      if (unknown) {
-        refusal = Error(*unknown).reference_type(refusal.reference_type_name());
-      } else {
-        refusal = Error::unsupported(without_candidates(refusal.message()))
-                      .reference_type(refusal.reference_type_name())
-                      .hint(kExplainHint);
-      }
-    } else if (const std::string sizes = size_hint(decided.working); !sizes.empty()) {
-      const std::string& other = refusal.hint_text();
-      refusal.hint(other.empty() ? sizes : fmt::format("{}; {}", sizes, other));
+    const auto unknown = no_moe_backend(*decided.rules, decided.deployment.moe_backend);
+    if (unknown) {
+      refusal = Error(*unknown).reference_type(refusal.reference_type_name());
+    } else {
+      refusal = Error::unsupported(without_candidates(refusal.message()))
+                    .reference_type(refusal.reference_type_name())
+                    .hint(kExplainHint);
     }
     return decided;
   } catch (const Error& error) {

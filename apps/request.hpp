@@ -8,7 +8,7 @@
 
 #include "apps/options.hpp"
 #include "formats/decision/decide.hpp"
-#include "formats/decision/working_sizes.hpp"
+#include "formats/decision/decide.hpp"
 
 namespace mxfp4 {
 
@@ -34,22 +34,13 @@ namespace mxfp4 {
 // Throws Error::usage if OUT is an address.
 void require_local(const std::filesystem::path& out);
 
-// A conversion, and, if it is refused for its parallel sizes, the sizes that would work.
-struct DecidedConversion : Conversion {
-  WorkingSizes working{};
-};
-
 // The hint of a deployment that no backend serves.
 inline constexpr const char* kExplainHint =
     "mxfp4-repack explain shows every candidate and its reason";
 
-// Calls decide_conversion. Errors name the flag or the --target file that is wrong. A refusal gets
-// a hint; for a refusal of sizes, it names those that work.
-[[nodiscard]] DecidedConversion conversion_for(const RequestFlags& flags,
-                                               const ConversionRequest& request,
-                                               const OpenedCheckpoint* checkpoint);
-
-// "--tp-size"
-[[nodiscard]] std::string_view flag_of(ParallelSize size);
+// Calls decide_conversion. Errors name the flag or the --target file that is wrong; a refusal of the
+// oracle gets a hint.
+[[nodiscard]] Conversion conversion_for(const RequestFlags& flags, const ConversionRequest& request,
+                                        const OpenedCheckpoint* checkpoint);
 
 }  // namespace mxfp4

@@ -35,11 +35,7 @@ struct ExplainCall {
 // Weights, or where there are none only the config.
 std::shared_ptr<Source> open_input(const CheckpointOptions& input) {
   if (input.path.empty()) return open_config(*input.config_text, input.config_path);
-  std::optional<int64_t> layer;
-  std::error_code ignored;
-  const bool whole =
-      input.path.filename() == kConfigName || std::filesystem::is_directory(input.path, ignored);
-  const std::filesystem::path path = whole ? whole_of(input.path, layer) : input.path;
+  const std::filesystem::path path = whole_of(input.path);
   const auto config = config_without_weights(path);
   if (!config) return open_source(path);
   return open_config(input.config_text.value_or(read_text_file(*config, kMaxConfigBytes)), *config);

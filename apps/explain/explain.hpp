@@ -23,7 +23,7 @@ struct StartSource {
   std::vector<std::string> serve{};  // without a blob, the parts of the engine's command
 };
 
-struct Explanation : DecidedConversion {
+struct Explanation : Conversion {
   bool assumed_caller = false;          // `caller` is assumed: there is no checkpoint
   bool imagined = false;                // from a config without weights
   std::vector<std::string> warnings{};  // about the checkpoint

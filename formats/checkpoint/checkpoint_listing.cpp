@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -52,7 +53,7 @@ void add_files(ListedTensors& content, CheckpointFolder& folder,
   Attributes agreed;
   for (const FileFront& front : folder.fronts(names)) {
     const std::string path = front.file.path.string();
-    refuse_other_file(path, front.bytes);
+    refuse_pointer(path, front.bytes);
     in_file(path, [&] {
       SafetensorsHeader header = parse_safetensors_header(front.bytes, front.file.size);
       check_metadata(header, agreed);
@@ -134,32 +135,17 @@ void check_all_parts(const std::vector<std::string>& names) {
   }
 }
 
-// Each tensor of an expert must be in the file that the map names for it. Other tensors need not:
-// the engine takes only the names of files from the map, and a tied head, for example, may still be
-// listed.
-void check_against_index(ListedTensors& content, const CheckpointFolder& folder,
-                         const TensorFiles& weight_map) {
-  std::unordered_map<std::string_view, std::string_view> found;
-  found.reserve(content.tensors.size());
-  for (const SourceTensor& tensor : content.tensors) found.emplace(tensor.name, tensor.file);
-  std::string first;
-  size_t others = 0;
+// Each tensor of an expert that the map names must be there. Others need not: the engine takes only
+// the names of files from the map, and a tied head, for example, may still be listed.
+void require_indexed_experts(const ListedTensors& content, const CheckpointFolder& folder,
+                             const TensorFiles& weight_map) {
+  std::unordered_set<std::string_view> found;
+  for (const SourceTensor& tensor : content.tensors) found.insert(tensor.name);
   for (const auto& [name, file] : weight_map) {
-    const std::string expected = folder.place(file).string();
-    const auto at = found.find(name);
-    if (at != found.end() && at->second == expected) continue;
-    std::string fault =
-        fmt::format("{}: {}: the index says that it is here, but it is ", expected, shown(name));
-    fault += at == found.end() ? std::string("not") : fmt::format("in {}", at->second);
-    if (names_expert(name)) throw Error::input(fault);
-    if (first.empty()) {
-      first = std::move(fault);
-    } else {
-      ++others;
-    }
+    if (!names_expert(name) || found.contains(name)) continue;
+    throw Error::input(fmt::format("{}: the index says that it is here, but it is not", shown(name)))
+        .in_file(folder.place(file).string());
   }
-  if (first.empty()) return;
-  content.warnings.push_back(others == 0 ? first : fmt::format("{}; {} more such", first, others));
 }
 
 // The folder's config.json, if there is one.
@@ -220,7 +206,7 @@ ListedTensors list_checkpoint(CheckpointFolder& folder) {
   std::ranges::sort(names, natural_less);
   add_files(content, folder, names);
   check_unique_across_files(content.tensors);
-  check_against_index(content, folder, weight_map);
+  require_indexed_experts(content, folder, weight_map);
   add_config(content, folder);
   return content;
 }

@@ -12,7 +12,6 @@
 #include "formats/blob/seekable_zstd.hpp"
 #include "formats/checkpoint/blob_source.hpp"
 #include "formats/checkpoint/far_source.hpp"
-#include "formats/checkpoint/hub_cache.hpp"
 #include "formats/checkpoint/other_files.hpp"
 #include "formats/checkpoint/raw_source.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
@@ -46,12 +45,6 @@ bool is_blob(const fs::path& dir) {
   return !inside || !holds_safetensors(dir) || !read_manifest(*finished).rest.empty();
 }
 
-Error already_packed(const fs::path& path, std::string_view why) {
-  return Error::input(fmt::format("already packed: {}", why))
-      .in_file(path.string())
-      .hint("convert takes a blob by its directory");
-}
-
 // The checkpoint that the blob at `dir` was made from, unless its layout loses something.
 std::unique_ptr<Source> open_blob(const fs::path& dir) {
   BlobSource blob = open_blob_source(dir);
@@ -69,7 +62,6 @@ std::unique_ptr<Source> open_directory(const fs::path& dir) {
   const bool safetensors = holds_safetensors(dir);
   if (is_there(manifest) && (!safetensors || is_raw_manifest(manifest))) return open_raw(manifest);
   if (safetensors) return open_checkpoint_directory(dir);
-  refuse_other_directory(dir);
   throw Error::input(fmt::format("no checkpoint here: looked for *.safetensors, "
                                  "model.safetensors.index.json and a raw dump's {}",
                                  kRawManifest))
@@ -93,25 +85,6 @@ bool has_user_block(ConstBytes bytes) {
   return false;
 }
 
-// The first character that is not JSON white space; NUL if there is none.
-char first_visible(ConstBytes bytes) {
-  for (std::byte b : bytes) {
-    const char c = static_cast<char>(b);
-    if (c != ' ' && c != '\t' && c != '\n' && c != '\r') return c;
-  }
-  return '\0';
-}
-
-// Refuses a config.json or an index of a checkpoint: what the user means lies beside it.
-void refuse_beside_checkpoint(const fs::path& path) {
-  const fs::path dir = path.parent_path();
-  if (path.filename() == kRawManifest || !holds_safetensors(dir / ".")) return;
-  throw Error::input("a JSON file, no raw dump's manifest")
-      .in_file(path.string())
-      .hint(fmt::format("the checkpoint beside it is given by its directory, {}",
-                        dir.empty() ? "." : dir.string()));
-}
-
 std::unique_ptr<Source> open_file(const fs::path& path) {
   const MappedFile map = in_file(path.string(), [&] { return MappedFile(path); });
   const ConstBytes bytes = map.bytes();
@@ -119,21 +92,13 @@ std::unique_ptr<Source> open_file(const fs::path& path) {
   if (begins_as_safetensors(bytes)) return open_safetensors_file(path);
   if (has_user_block(bytes)) return open_hdf5(path);
   if (bytes.empty()) throw Error::input("the file is empty").in_file(path.string());
-  if (first_visible(bytes) == '{') {
-    refuse_beside_checkpoint(path);
-    if (path.filename() != kRawManifest && !is_raw_manifest(path)) {
-      throw Error::input("a JSON file, neither a model's config nor a raw dump's manifest")
-          .in_file(path.string());
-    }
-    return open_raw(path);
-  }
+  if (path.filename() == kRawManifest || is_raw_manifest(path)) return open_raw(path);
   if (is_zstd(bytes)) {
-    if (is_packed_layer(path)) throw already_packed(path, "a layer file that this program wrote");
     throw Error::input("compressed with zstd, expected a checkpoint")
         .in_file(path.string())
-        .hint("decompress it first");
+        .hint("a blob's layer file? convert takes a blob by its directory");
   }
-  refuse_other_file(path, bytes);
+  refuse_pointer(path, bytes.first(std::min(bytes.size(), static_cast<size_t>(kTellingBytes))));
   throw Error::input(
       "unknown content: looked for an HDF5 signature, a safetensors "
       "header and a raw dump's manifest")
@@ -145,7 +110,7 @@ std::unique_ptr<Source> open_file(const fs::path& path) {
 std::unique_ptr<Source> open_source(const fs::path& path) {
   if (is_address(path.string())) return open_far_source(path.string());
   std::error_code error;
-  if (fs::is_directory(path, error)) return open_directory(hub_snapshot(path));
+  if (fs::is_directory(path, error)) return open_directory(path);
   refuse_hub_name(path);
   return open_file(path);
 }

@@ -8,9 +8,8 @@
 
 namespace mxfp4 {
 
-// Opens a checkpoint directory, a hub cache or the folder of a model in one (hub_cache.hpp), one
-// safetensors file, an HDF5 file, a raw dump (its directory or its manifest.json), or what an address
-// names (far_folder.hpp). Throws Error::input.
+// Opens a checkpoint directory, one safetensors file, an HDF5 file, a raw dump (its directory or its
+// manifest.json), or what an address names (far_folder.hpp). Throws Error::input.
 [[nodiscard]] std::unique_ptr<Source> open_source(const std::filesystem::path& path);
 
 }  // namespace mxfp4

@@ -1,6 +1,5 @@
-// Recognises inputs that are not checkpoints but are often given for one: by their first bytes, by
-// the names in a directory, or by nothing but the path. The message says what they are and what to
-// do instead.
+// Recognises weights that are not a checkpoint but are often given for one. The message says what they
+// are and what to do instead.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +12,11 @@
 
 namespace mxfp4 {
 
-// The number of a file's first bytes that refuse_other_file() needs.
+// The number of a file's first bytes that refuse_pointer() needs.
 inline constexpr int64_t kTellingBytes = 256;
 
-// Throws Error::input, with the path and a hint, if the file is by its first bytes a Git LFS
-// pointer, a web page, a GGUF file or a PyTorch archive.
-void refuse_other_file(const std::filesystem::path& path, ConstBytes first_bytes);
-
-// The same for a directory without a checkpoint: for a file in it, or because it holds an adapter.
-void refuse_other_directory(const std::filesystem::path& directory);
+// Throws Error::input, with the path and a hint, if the file is by its first bytes a Git LFS pointer.
+void refuse_pointer(const std::filesystem::path& path, ConstBytes first_bytes);
 
 // The same for weights that are not a checkpoint: a LoRA adapter, or the state that an engine saved
 // after its backends had changed the weights. `names`: of the *.safetensors in the directory

@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "formats/checkpoint/hub_cache.hpp"
 #include "formats/checkpoint/other_files.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
 #include "lib/core/error.hpp"
@@ -24,12 +23,10 @@ std::unique_ptr<Source> open_safetensors(const fs::path& path) {
     refuse_hub_name(path);
     return open_safetensors_file(path);
   }
-  const fs::path directory = hub_snapshot(path);
-  if (!holds_safetensors(directory)) {
-    refuse_other_directory(directory);
-    throw Error::input("no *.safetensors here").in_file(directory.string());
+  if (!holds_safetensors(path)) {
+    throw Error::input("no *.safetensors here").in_file(path.string());
   }
-  return open_checkpoint_directory(directory);
+  return open_checkpoint_directory(path);
 }
 
 }  // namespace

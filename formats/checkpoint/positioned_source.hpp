@@ -24,8 +24,7 @@ class PositionedSource final : public Source {
     int64_t offset;
   };
 
-  // `path` as open_source() takes it: a directory, a model in a hub cache, or one file. Throws
-  // Error::input, also for a container of another kind. Headers are read, and no byte of a map
+  // `path` as open_source() takes it: a directory or one file. Throws Error::input, also for a container of another kind. Headers are read, and no byte of a map
   // is touched.
   explicit PositionedSource(const std::filesystem::path& path);
   ~PositionedSource() override;

@@ -274,23 +274,11 @@ std::string read_model_type(const Json& root, const ConfigFields& fields) {
   return fields.text("model_type");
 }
 
-// Other JSON files of a model's or a blob's directory, by a key that no config has.
-void refuse_other_file(const Json& root) {
-  const auto format = root.find("format");
-  const bool manifest = format != root.end() && *format == "mxfp4-repack";
-  const char* found = manifest                      ? "a manifest"
-                      : root.contains("weight_map") ? "an index of tensors"
-                                                    : nullptr;
-  if (found == nullptr) return;
-  throw Error::input(fmt::format("{}, expected a model's config.json", found));
-}
-
 ModelConfig read(std::string_view text) {
   Json root = parse_python_config(text);
   if (!root.is_object()) {
     throw Error::input(fmt::format("expected a JSON object, found {}", root.type_name()));
   }
-  refuse_other_file(root);
   restore_quantization(root);
   ModelConfig config;
   if (root.contains("quant_method")) {

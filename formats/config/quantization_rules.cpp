@@ -15,8 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// ---- DeepSeek-V4's block FP8, whose experts are FP4 ----
-
 constexpr std::string_view kRoutedMethod = "routed_experts_quant_method";
 constexpr std::string_view kStoreDtype = "store_dtype";
 
@@ -104,86 +102,6 @@ void read_fp8(const QuantizationJson& text, Quantization& method) {
   check_fp8_members(text, method);
 }
 
-// ---- Other quantizations, by their usual names ----
-
-struct OtherQuantization {
-  std::string_view key;    // of the quantization's object
-  std::string_view value;  // compared without regard to case
-  std::string_view name;
-};
-// The first row that matches names the quantization.
-constexpr std::array kOtherQuantizations = {
-    OtherQuantization{"quant_algo", "nvfp4", "NVFP4"},
-    OtherQuantization{"quant_algo", "nvfp4_awq", "NVFP4"},
-    OtherQuantization{"quant_algo", "mxfp8", "MXFP8"},
-    OtherQuantization{"quant_algo", "fp8", "FP8"},
-    OtherQuantization{"quant_algo", "fp8_per_channel_per_token", "FP8"},
-    OtherQuantization{"quant_algo", "fp8_pb_wo", "FP8"},
-    OtherQuantization{"format", "nvfp4-pack-quantized", "NVFP4"},
-    OtherQuantization{"format", "mxfp8-quantized", "MXFP8"},
-    OtherQuantization{"format", "float-quantized", "FP8"},
-    OtherQuantization{"format", "pack-quantized", "packed integers, as GPTQ and AWQ give"},
-    OtherQuantization{"format", "int-quantized", "INT8"},
-    OtherQuantization{"quant_algo", "mixed_precision", "ModelOpt's mix of FP8, NVFP4 and MXFP8"},
-    OtherQuantization{"quant_algo", "w4a16_awq", "AWQ"},
-    OtherQuantization{"quant_method", "modelopt_fp4", "NVFP4"},
-    OtherQuantization{"quant_method", "modelopt_mxfp8", "MXFP8"},
-    OtherQuantization{"quant_method", "mxfp8", "MXFP8"},
-    OtherQuantization{"quant_method", "fbgemm_fp8", "FP8"},
-    OtherQuantization{"quant_method", "awq", "AWQ"},
-    OtherQuantization{"quant_method", "awq_marlin", "AWQ"},
-    OtherQuantization{"quant_method", "gptq", "GPTQ"},
-    OtherQuantization{"quant_method", "gptq_marlin", "GPTQ"},
-    OtherQuantization{"quant_method", "bitsandbytes", "bitsandbytes"},
-};
-
-bool equal_but_for_case(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::ranges::equal(a, b, {}, lower, lower);
-}
-
-// MLX writes its settings under `quantization`, and again where others look for them.
-bool is_mlx(const QuantizationJson& text) {
-  const Json& own =
-      text.model == nullptr ? *text.quantization : member_of(*text.model, "quantization");
-  return own.is_object() && own.contains("bits") && own.contains("group_size");
-}
-
-// W4A8_MXFP4_FP8 and the like: ModelOpt's readers in both engines list their algorithms, and MXFP4
-// is none of them (vLLM 0.33.0, quantization/modelopt.py, QUANT_ALGOS; SGLang
-// 0.5.23, modelopt_quant.py).
-void refuse_modelopt_mxfp4(const QuantizationJson& text) {
-  if (!lower_text_of(*text.quantization, "quant_method", "").starts_with("modelopt")) return;
-  if (lower_text_of(*text.quantization, "quant_algo", "").find("mxfp4") == std::string::npos)
-    return;
-  throw Error::input(fmt::format(
-      "{}.quant_algo: {}: MXFP4 as ModelOpt exports it, which neither vLLM nor SGLang loads",
-      text.where, said_value(member_of(*text.quantization, "quant_algo"))));
-}
-
-void refuse_other_quantization(const QuantizationJson& text) {
-  refuse_modelopt_mxfp4(text);
-  for (const OtherQuantization& other : kOtherQuantizations) {
-    const Json& value = member_of(*text.quantization, other.key);
-    if (!value.is_string()) continue;
-    const auto& said = value.get_ref<const std::string&>();
-    if (!equal_but_for_case(said, other.value)) continue;
-    throw Error::input(fmt::format("{}.{}: {}: the model is quantized as {}; {}", text.where,
-                                   other.key, shown(said), other.name, kOnlyMxfp4));
-  }
-}
-
-// ModelOpt's own form, which names its algorithm one level deeper and no quant_method: as the
-// engine reads it (vLLM 0.33.0, transformers_utils/model_arch_config_convertor.py). Null for
-// others.
-Json from_modelopt(const Json& quantization) {
-  const Json& inner = member_of(quantization, "quantization");
-  const Json& producer = member_of(quantization, "producer");
-  const bool modelopt = is_the_text(member_of(producer, "name"), "modelopt");
-  if (!inner.is_object() || !(modelopt || inner.contains("modelopt_quant_config"))) return nullptr;
-  return {{"quant_method", "modelopt"}, {"quant_algo", member_of(inner, "quant_algo")}};
-}
-
 void read_mxfp4(const QuantizationJson&, Quantization&) {}
 
 // The engine renames what is a name in the rules, and leaves regular expressions as they are.
@@ -215,29 +133,13 @@ constexpr std::array kMethods = {
 Quantization read_quantization(const QuantizationJson& text) {
   const Json& name = member_of(*text.quantization, "quant_method");
   Quantization method;
-  if (name.is_null() && is_mlx(text)) {
-    throw Error::input(text.where +
-                       ": MLX's format, which names no quant_method; this program reads what vLLM "
-                       "loads")
-        .hint("convert the checkpoint that it was made from");
-  }
-  if (const Json modelopt = from_modelopt(*text.quantization); !modelopt.is_null()) {
-    if (modelopt["quant_algo"].is_string()) {
-      refuse_other_quantization({&modelopt, nullptr, {}, text.where + ".quantization"});
-    }
-    throw Error::input(
-        fmt::format("{}.quantization.quant_algo: {}: no algorithm of ModelOpt's "
-                    "that the engines load; {}",
-                    text.where, said_value(modelopt["quant_algo"]), kOnlyMxfp4));
-  }
   if (name.is_null() && text.where == "compression_config") {
     method.name = "compressed-tensors";  // older exports leave it out there
   } else if (name.is_string()) {
     method.name = name.get<std::string>();
   } else {
-    throw Error::input(refused_value(text.where, "quant_method", name, "a string"));
+    throw Error::input(refused_value(text.where, "quant_method", name, "a name; MLX's format has none"));
   }
-  refuse_other_quantization(text);
   for (const MethodRow& row : kMethods) {
     if (row.name != method.name) continue;
     row.read(text, method);

@@ -9,7 +9,6 @@
 #include "formats/checkpoint/raw_source.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/config/config_json.hpp"
-#include "formats/config/separate_quantization.hpp"
 #include "formats/json/python_json.hpp"
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
@@ -24,7 +23,6 @@ class ConfigSource final : public Source {
  public:
   ConfigSource(std::string text, const fs::path& file) : text_(std::move(text)) {
     const ModelConfig config = parse_model_config(text_, file.string());
-    refuse_separate_quantization(text_, file.parent_path());
     for (NamedTensor& tensor : imagine_tensors(config)) {
       tensors_.push_back({std::move(tensor.name), tensor.spec, std::move(tensor.file)});
     }

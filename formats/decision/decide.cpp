@@ -141,7 +141,7 @@ void complete_ranks(Conversion& conversion, const ConversionRequest& request,
   cut(conversion, request, *checkpoint);
   check_rank(request.rank, static_cast<int64_t>(conversion.ranks.size()));
   if (request.rank) conversion.ranks = {conversion.ranks[static_cast<size_t>(*request.rank)]};
-  check_preconditions(conversion, request, checkpoint->model);
+  check_preconditions(conversion, checkpoint->model);
   check_scales(conversion, *checkpoint);
 }
 

@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <set>
 #include <string>
 #include <system_error>
 
-#include "formats/checkpoint/hub_cache.hpp"
-#include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/decision/opened_checkpoint.hpp"
 #include "formats/decision/unfinished.hpp"
 #include "lib/core/error.hpp"
@@ -17,13 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether the file has the name of an archive.
-bool is_archive(const fs::path& path) {
-  static const std::set<std::string> kSuffixes = {".tar", ".tgz", ".txz", ".zip",
-                                                  ".gz",  ".xz",  ".bz2", ".7z"};
-  return kSuffixes.contains(path.extension().string()) || path.stem().extension() == ".tar";
-}
-
 // The error for a path that is not a blob, with what it seems to be instead.
 Error no_blob(const fs::path& path) {
   std::error_code ignored;
@@ -32,11 +22,7 @@ Error no_blob(const fs::path& path) {
     return Error::input("cannot be opened: No such file or directory").in_file(name);
   }
   if (!fs::is_directory(path, ignored)) {
-    Error error = Error::input("not a directory; a blob is one").in_file(name);
-    const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
-    if (!find_blobs(parent).empty()) error.hint(fmt::format("give {}", parent.string()));
-    if (is_archive(path)) error.hint("an archive? unpack it, then give the blob's directory");
-    return error;
+    return Error::input("not a directory; a blob is one").in_file(name);
   }
   std::error_code unseen;
   if (!fs::exists(path / kManifestName, unseen) && unseen) {
@@ -44,23 +30,7 @@ Error no_blob(const fs::path& path) {
         .in_file((path / kManifestName).string());
   }
   if (const auto part = part_of_blob(path)) return *part;
-  Error error =
-      Error::input(fmt::format("no {} here, so no complete blob", kManifestName)).in_file(name);
-  // A checkpoint, or what unpack wrote of a blob.
-  if (fs::exists(path / kConfigName, ignored) || holds_safetensors(path)) {
-    error.hint("a checkpoint? mxfp4-repack convert makes a blob of it");
-  }
-  return error;
-}
-
-// The number of the layer that lies in `file`, by the manifest in `directory`; empty if none does.
-std::optional<int64_t> layer_of(const fs::path& directory, const fs::path& file) {
-  std::error_code ignored;
-  if (!fs::exists(directory / kManifestName, ignored)) return std::nullopt;
-  for (const ManifestLayer& layer : read_manifest(directory).layers) {
-    if (layer.file == file.filename()) return layer.index;
-  }
-  return std::nullopt;
+  return Error::input(fmt::format("no {} here, so no complete blob", kManifestName)).in_file(name);
 }
 
 }  // namespace
@@ -88,25 +58,11 @@ BlobRanks open_blob_ranks(const fs::path& path) {
   return blob;
 }
 
-fs::path whole_of(const fs::path& path, std::optional<int64_t>& layer) {
+fs::path whole_of(const fs::path& path) {
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return hub_snapshot(path);
-  if (!fs::is_regular_file(path, ignored)) return path;
-  fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  const fs::path name = path.filename();
-  const bool of_blob = name == kIndexName && fs::exists(directory / kManifestName, ignored);
-  if (name == kConfigName || name == kManifestName || of_blob || is_listed_file(path)) {
-    return directory;
-  }
-  const std::optional<int64_t> number = layer_of(directory, name);
-  if (!number) return path;
-  if (layer && layer != number) {
-    throw Error::usage(fmt::format("--layer {} contradicts {}, the file of layer {}", *layer,
-                                   path.string(), *number))
-        .hint(fmt::format("--layer chooses one in {}", directory.string()));
-  }
-  layer = number;
-  return directory;
+  const bool part = path.filename() == kConfigName || path.filename() == kManifestName;
+  if (!part || !fs::is_regular_file(path, ignored)) return path;
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
 void refuse_blob_folder_in(const fs::path& checkpoint, const fs::path& output) {

@@ -27,13 +27,8 @@ struct BlobRanks {
 // The blob at `path`. Throws Error::input if there is none, or if its ranks contradict each other.
 [[nodiscard]] BlobRanks open_blob_ranks(const std::filesystem::path& path);
 
-// The checkpoint or blob that `path` is a part of. For a config.json, a manifest, a file that a
-// checkpoint's index lists, or a blob's layer file: their directory; `layer` becomes the layer
-// file's number. For a Hugging Face cache, or its folder for one model: the snapshot. Any other
-// path is returned unchanged. Throws Error::input if several snapshots could be meant, Error::usage
-// if `layer` was another one than the layer file's.
-[[nodiscard]] std::filesystem::path whole_of(const std::filesystem::path& path,
-                                             std::optional<int64_t>& layer);
+// The directory of a config.json or a manifest; any other path is returned unchanged.
+[[nodiscard]] std::filesystem::path whole_of(const std::filesystem::path& path);
 
 // Throws Error::usage if `output` would make a blob of the directory that `checkpoint` is or lies
 // in: if it is, or lies in, a folder there that has the name of a blob's folder or of a rank's.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <set>
-#include <span>
 #include <tuple>
 
 #include "lib/layouts/knobs.hpp"
@@ -13,40 +12,6 @@
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
-namespace {
-
-// Whether the release has a layout for the target. A release throws Error::usage for a knob whose
-// type of activations only newer releases know: it has none.
-bool has_layout(const Release& release, const Target& target) {
-  try {
-    const LayoutRow* row = find_layout_row(rules_of(release), target);
-    return row != nullptr && row->layout != nullptr;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kUsage) throw;
-    return false;
-  }
-}
-
-// The newest release before `rules` that has a layout for the target; null if none has.
-const Release* release_with_layout(const RuleSet& rules, const Target& target) {
-  const std::span<const Release* const> all = releases_of(rules.engine);
-  auto at = std::ranges::find(all, rules.name, &Release::name);
-  while (at != all.begin()) {
-    const Release* release = *--at;
-    if (!release->version().empty() && has_layout(*release, target)) return release;
-  }
-  return nullptr;
-}
-
-// What to do about a row without a layout, unless its refusal says so.
-std::string way_out(const Conversion& conversion) {
-  if (conversion.row->asks) return "";
-  const Release* older = release_with_layout(*conversion.rules, conversion.target);
-  if (older == nullptr) return "mxfp4-repack explain --all shows what else there is";
-  return fmt::format("--revision {} has one, where that release serves", older->name);
-}
-
-}  // namespace
 
 const Layout* require_layout(const Conversion& conversion) {
   const Target& target = conversion.target;
@@ -65,32 +30,12 @@ const Layout* require_layout(const Conversion& conversion) {
                                          target.arch.empty() ? platform_name(target.platform)
                                                              : std::string_view(target.arch),
                                          conversion.rules->name, conversion.row->refusal))
-        .reference_type(std::string(conversion.row->refusal_type))
-        .hint(way_out(conversion));
+        .reference_type(std::string(conversion.row->refusal_type));
   }
   return conversion.row->layout;
 }
 
-namespace {
-
-// Asks the layout for its outputs. Where --pad none left sizes that it cannot take, the hint
-// says so.
-void require_outputs(const Conversion& conversion, const ConversionRequest& request,
-                     const LoadedSpec& loaded) {
-  try {
-    (void)make_outputs(*conversion.layout, {loaded, layout_parameters(conversion.target)});
-  } catch (Error& error) {
-    if (!request.pad && error.kind() == ErrorKind::kUnsupported && error.hint_text().empty()) {
-      error.hint("--pad auto rounds the sizes as the backend wants them");
-    }
-    throw;
-  }
-}
-
-}  // namespace
-
-void check_preconditions(const Conversion& conversion, const ConversionRequest& request,
-                         const ModelLayers& model) {
+void check_preconditions(const Conversion& conversion, const ModelLayers& model) {
   using Key = std::tuple<int64_t, int64_t, int64_t, std::optional<DType>, bool>;
   std::set<Key> asked;
   for (const ExpertLayer& layer : model.layers) {
@@ -105,7 +50,8 @@ void check_preconditions(const Conversion& conversion, const ConversionRequest& 
       }
       in_context(layer.prefix, [&] {
         loaded.check();
-        if (conversion.layout != nullptr) require_outputs(conversion, request, loaded);
+        if (conversion.layout == nullptr) return;
+        (void)make_outputs(*conversion.layout, {loaded, layout_parameters(conversion.target)});
       });
     }
   }

@@ -12,8 +12,7 @@ namespace mxfp4 {
 [[nodiscard]] const Layout* require_layout(const Conversion& conversion);
 
 // Throws unless the layout accepts every layer of every rank. Each distinct size is checked once.
-void check_preconditions(const Conversion& conversion, const ConversionRequest& request,
-                         const ModelLayers& model);
+void check_preconditions(const Conversion& conversion, const ModelLayers& model);
 
 // Throws Error::unsupported if the layout cannot hold some of the checkpoint's scales. Reads all of
 // them, but only for a layout that refuses some; so no conversion fails halfway.

@@ -3,21 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
-#include "formats/checkpoint/hub_cache.hpp"
 #include "formats/config/config_json.hpp"
-#include "formats/config/separate_quantization.hpp"
-#include "formats/safetensors/weight_map.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 #include "lib/load/describe_published.hpp"
 #include "lib/load/find_layers.hpp"
 #include "lib/load/loaded_style.hpp"
-#include "lib/load/other_models.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/model_classes.hpp"
 #include "lib/revisions/class_limits.hpp"
@@ -92,17 +87,9 @@ ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOpti
       return model;
     });
   } catch (const Error& error) {
-    if (!is_listed_file(checkpoint.path)) {
-      const std::string unknown = config == nullptr ? "" : unknown_class(*config);
-      if (unknown.empty() || !error.hint_text().empty()) throw;
-      throw Error(error).hint(unknown);
-    }
-    if (has_experts(tensors)) {
-      throw Error(error).hint("one of a checkpoint's files: give the directory");
-    }
-    throw Error::input("one of a checkpoint's files, which holds no experts")
-        .in_file(checkpoint.path.string())
-        .hint("give the directory");
+    const std::string unknown = config == nullptr ? "" : unknown_class(*config);
+    if (unknown.empty() || !error.hint_text().empty()) throw;
+    throw Error(error).hint(unknown);
   }
 }
 
@@ -119,7 +106,7 @@ std::filesystem::path config_path(const Source& source, const std::filesystem::p
 OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const CheckpointOptions& options,
                                  const RuleSet& rules) {
   OpenedCheckpoint checkpoint;
-  checkpoint.path = hub_snapshot(options.path);
+  checkpoint.path = options.path;
   checkpoint.source = std::move(source);
   checkpoint.imagined = checkpoint.source->kind() == kConfigKind;
   checkpoint.config_text =
@@ -129,17 +116,6 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
                                            ? options.config_path
                                            : config_path(*checkpoint.source, checkpoint.path);
     checkpoint.config = parse_model_config(*checkpoint.config_text, file.string());
-    if (!options.config_text) {
-      if (checkpoint.source->is_far()) {
-        refuse_separate_quantization(*checkpoint.config_text,
-                                     file.parent_path() / kSeparateQuantization, [&] {
-                                       return checkpoint.source->text_beside(
-                                           kSeparateQuantization, kMaxSeparateQuantization);
-                                     });
-      } else {
-        refuse_separate_quantization(*checkpoint.config_text, file.parent_path());
-      }
-    }
   }
   checkpoint.model = find_layers(checkpoint, options, rules);
   if (checkpoint.config && checkpoint.model.follows_checkpoint()) {
@@ -166,21 +142,6 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
   checkpoint.layers_chosen = !options.layers.empty() || (blob != nullptr && !blob->all_layers);
   checkpoint.layers_left_out = all_layers - checkpoint.model.layers.size();
   return checkpoint;
-}
-
-bool is_listed_file(const std::filesystem::path& path) {
-  const std::filesystem::path index = path.parent_path() / kIndexName;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return false;
-  if (!std::filesystem::is_regular_file(index, ignored)) return false;
-  if (std::filesystem::exists(path.parent_path() / kManifestName, ignored)) return false;  // a blob
-  try {
-    const TensorFiles files = parse_weight_map(read_text_file(index, kMaxWeightMapBytes));
-    return std::ranges::any_of(
-        files, [&](const auto& tensor) { return tensor.second == path.filename().string(); });
-  } catch (const Error&) {
-    return false;
-  }
 }
 
 void select_layers(ModelLayers& model, const std::set<int64_t>& layers) {

@@ -27,7 +27,7 @@ struct CheckpointOptions {
 };
 
 struct OpenedCheckpoint {
-  std::filesystem::path path;  // as given; if that is a hub cache, the snapshot in it
+  std::filesystem::path path;  // as given
   std::shared_ptr<Source> source;
   std::optional<std::string> config_text;
   std::optional<ModelConfig> config;
@@ -46,9 +46,6 @@ struct OpenedCheckpoint {
 [[nodiscard]] OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source,
                                                const CheckpointOptions& options,
                                                const RuleSet& rules);
-
-// Whether `path` is a safetensors file beside an index that lists it: a part of a checkpoint.
-[[nodiscard]] bool is_listed_file(const std::filesystem::path& path);
 
 // Keeps the layers with these numbers. Throws Error::usage when one does not exist.
 void select_layers(ModelLayers& model, const std::set<int64_t>& layers);

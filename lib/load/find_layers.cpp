@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "lib/core/error.hpp"
+#include "lib/core/expert_name.hpp"
 #include "lib/core/text.hpp"
 #include "lib/load/block_names.hpp"
 #include "lib/load/config_check.hpp"
@@ -16,7 +17,6 @@
 #include "lib/load/left_out.hpp"
 #include "lib/load/loaded_style.hpp"
 #include "lib/load/module_rules.hpp"
-#include "lib/load/other_models.hpp"
 #include "lib/load/style_rows.hpp"
 
 namespace mxfp4 {
@@ -41,45 +41,20 @@ std::string example(const StyleRow& row) {
   return expert_tensor_name(row, module, 0, row.projections.front().word, Field::kCodes);
 }
 
-Error no_names(const std::vector<const StyleRow*>& rows) {
+// What experts are called here, and what rows would call them; no row stands for all of them.
+Error no_names(const std::vector<const StyleRow*>& rows, const std::vector<NamedTensor>& tensors) {
   std::vector<std::string> examples;
   examples.reserve(rows.size());
   for (const StyleRow* row : rows) examples.push_back(example(*row));
-  return Error::input(fmt::format("no expert tensors, such as {}", alternatives(examples)));
-}
-
-// A tensor that holds codes of all experts of a layer; null when there is none.
-const NamedTensor* fused_experts(const std::vector<NamedTensor>& tensors) {
-  constexpr std::string_view kMarker = ".experts.";
-  const auto fused = [&](const NamedTensor& tensor) {
-    const size_t at = tensor.name.rfind(kMarker);
-    if (at == std::string::npos || tensor.spec.shape.rank() < 3) return false;
-    const std::string_view tail = std::string_view(tensor.name).substr(at + kMarker.size());
-    const DType dtype = tensor.spec.dtype;
-    return !parse_index(tail.substr(0, tail.find('.'))) &&
-           (dtype == DType::kU8 || dtype == DType::kI8 || dtype == DType::kF4);
-  };
-  const auto found = std::ranges::find_if(tensors, fused);
-  return found == tensors.end() ? nullptr : &*found;
-}
-
-[[noreturn]] void refuse_fused(const NamedTensor& fused, const std::vector<const StyleRow*>& rows) {
-  std::vector<std::string> examples;
-  examples.reserve(rows.size());
-  for (const StyleRow* row : rows) examples.push_back(example(*row));
-  const std::string expected =
-      examples.empty() ? "" : fmt::format("; expected tensors such as {}", alternatives(examples));
-  refuse_tensor(fused, fmt::format("all experts of a layer fused in one tensor, a form that the "
-                                   "engine does not load for this quantization{}",
-                                   expected));
-}
-
-// Throws if the tensors show that the model is of another known kind.
-void refuse_other_model(const std::vector<NamedTensor>& tensors, const ModelConfig* config) {
-  const auto other = describe_other_model(tensors);
-  if (!other) return;
-  Error error = Error::input(std::string(*other));
-  throw config == nullptr ? error : error.in_file(config->file);
+  const auto found = std::ranges::find_if(
+      tensors, [](const NamedTensor& tensor) { return names_expert(tensor.name); });
+  const std::string there =
+      found == tensors.end()
+          ? ""
+          : fmt::format("; there is {} ({})", found->name, dtype_name(found->spec.dtype));
+  return Error::input(fmt::format(
+      "no MXFP4 expert tensors {}{}",
+      rows.empty() ? "of a known naming style" : "such as " + alternatives(examples), there));
 }
 
 const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelConfig* config,
@@ -93,10 +68,10 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
     return first_of(*row, tensors) != nullptr;
   });
   if (found == rows.end()) {
-    if (style) throw no_names(rows).add_context(fmt::format("style {}", style_name(*style)));
-    refuse_other_model(tensors, config);
-    if (const NamedTensor* fused = fused_experts(tensors)) refuse_fused(*fused, rows);
-    if (config == nullptr) throw Error::input("no MoE expert tensors of a known naming style");
+    if (style) {
+      throw no_names(rows, tensors).add_context(fmt::format("style {}", style_name(*style)));
+    }
+    if (config == nullptr) throw no_names({}, tensors);
     if (rows.empty()) {
       throw Error::input(fmt::format("{}: no style of MXFP4 experts for model_type {}",
                                      config->quantization ? config->quantization->name : "none",
@@ -104,11 +79,9 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
           .at_key("quant_method")
           .in_file(config->file);
     }
-    throw no_names(rows).in_file(config->file);
+    throw no_names(rows, tensors).in_file(config->file);
   }
   if (style) return **found;
-  const bool known = config != nullptr && (config->quantization || config->original_gpt_oss);
-  if (!known) refuse_other_model(tensors, config);
   if (config == nullptr) {
     throw Error::input(
         fmt::format(
@@ -116,7 +89,7 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
             first_of(**found, tensors)->name))
         .hint("give it with --model-config, or name the style with --style");
   }
-  if (!known) {
+  if (!config->quantization && !config->original_gpt_oss) {
     throw Error::input("missing")
         .at_key("quantization_config")
         .in_file(config->file)
@@ -191,44 +164,15 @@ std::optional<Error> refusal_of(const LayerTable& table, const ModelConfig* conf
   return Error::input("not quantized").at_key(table.module());
 }
 
-// A tensor of the layer's experts that holds weights as they were trained; null when there is none.
-const NamedTensor* plain_weight(const std::vector<NamedTensor>& tensors, const LayerTable& table) {
-  const auto plain = [&](const NamedTensor& tensor) {
-    const DType dtype = tensor.spec.dtype;
-    return (dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32) &&
-           tensor.name.starts_with(table.module() + ".") && !tensor.name.ends_with("bias") &&
-           tensor.name.find("scale") == std::string::npos;
-  };
-  const auto found = std::ranges::find_if(tensors, plain);
-  return found == tensors.end() ? nullptr : &*found;
-}
-
-// In a style whose every layer has MXFP4 experts, the engine cannot load a layer that has others.
-// One that lacks its tensors altogether is found later.
-void refuse_merged(const std::vector<NamedTensor>& tensors, const LayerTable& table) {
-  const NamedTensor* plain = plain_weight(tensors, table);
-  if (plain == nullptr) return;
-  const std::string layer =
-      table.draft() ? table.module() : fmt::format("experts of layer {}", table.layer());
-  throw Error::input(fmt::format("{}: the {} are not quantized, other layers' experts are: a model "
-                                 "that was merged in part",
-                                 dtype_name(plain->spec.dtype), layer))
-      .at_key(plain->name)
-      .in_file(plain->file);
-}
-
 // Moves the layers of a mixed model that are not MXFP4 to the rest. Throws Error::input when no
 // layer is left.
-void set_aside(Collected& found, const std::vector<NamedTensor>& tensors, const StyleRow& row,
-               const ModelConfig* config) {
+void set_aside(Collected& found, const StyleRow& row, const ModelConfig* config) {
   std::vector<LayerTable> ours;
   std::optional<Error> first_refusal;
   for (LayerTable& table : found.tables) {
     std::optional<Error> refusal = refusal_of(table, config);
-    if (refusal && row.every_layer && table.unquantized()) {
-      refuse_merged(tensors, table);
-      refusal.reset();
-    }
+    // What the layer has in place of MXFP4 experts is found later.
+    if (row.every_layer && table.unquantized()) refusal.reset();
     if (!refusal) {
       ours.push_back(std::move(table));
       continue;
@@ -330,7 +274,7 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   }
   const bool biases = row.bias == BiasRule::kRequired || options.generic_biases;
   Collected found = collect(tensors, row, input_scales, biases, options.encodes_scales);
-  set_aside(found, tensors, row, config);
+  set_aside(found, row, config);
 
   model.style = row.style;
   model.loader = row.loader;

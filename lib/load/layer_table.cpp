@@ -159,34 +159,10 @@ size_t LayerTable::require(int64_t expert, Projection projection, Field field) c
     if (word.empty() || candidate.word.starts_with('w') == numbered_words_) word = candidate.word;
   }
   const std::string name = expert_tensor_name(*row_, module_, expert, word, field);
-  Error error = Error::input(fmt::format("missing; the layer also has {}", witness().name))
-                    .at_key(name)
-                    .in_file(witness().file);
-  const std::string other = what_is_there(name, field);
-  if (!other.empty()) error.hint(other);
-  throw error;
-}
-
-// What the same linear layer has in place of a tensor that is missing, for a hint; empty if nothing
-// is known.
-std::string LayerTable::what_is_there(const std::string& missing, Field field) const {
-  if (row_->stacked) return "";
-  const std::string module = missing.substr(0, missing.rfind('.') + 1);
-  for (const NamedTensor& tensor : *tensors_) {
-    if (!tensor.name.starts_with(module) || tensor.name == missing) continue;
-    const DType dtype = tensor.spec.dtype;
-    const bool scale = tensor.name.find("scale", module.size()) != std::string::npos;
-    if (field == Field::kScales && scale) {
-      return fmt::format("{} is there: a name that the engine does not load for this quantization",
-                         shown(tensor.name));
-    }
-    const bool plain = dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32;
-    if (field == Field::kCodes && plain && tensor.name.ends_with(".weight")) {
-      return fmt::format("{} is there in {}: this expert is not quantized", shown(tensor.name),
-                         dtype_name(dtype));
-    }
-  }
-  return "";
+  throw Error::input(fmt::format("missing; the layer also has {} ({})", witness().name,
+                                 dtype_name(witness().spec.dtype)))
+      .at_key(name)
+      .in_file(witness().file);
 }
 
 const NamedTensor& LayerTable::sizes_from() const {

@@ -76,7 +76,6 @@ class LayerTable {
   void require_gated() const;
   [[nodiscard]] size_t find(int64_t expert, Projection projection, Field field) const;
   [[nodiscard]] size_t require(int64_t expert, Projection projection, Field field) const;
-  [[nodiscard]] std::string what_is_there(const std::string& missing, Field field) const;
   [[nodiscard]] int64_t count_experts(const Wanted& wanted) const;
   [[nodiscard]] Sizes read_sizes(int64_t experts) const;
   void check_tensor(size_t tensor, Projection projection, Field field, const Sizes& sizes) const;

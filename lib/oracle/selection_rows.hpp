@@ -42,7 +42,6 @@ struct LayoutRow {
   const Layout* layout = nullptr;
   std::string_view refusal{};       // when there is no layout
   std::string_view refusal_type{};  // the reference's exception type
-  bool asks = false;                // the refusal says which fact to tell
 };
 
 // The facts that a known defect of the reference depends on.

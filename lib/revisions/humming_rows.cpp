@@ -60,7 +60,7 @@ bool native(const Target& t) {
 }
 
 LayoutRow asking(TargetCondition when, std::string_view reason) {
-  return {HUMMING, {}, when, nullptr, reason, {}, /*asks=*/true};
+  return {HUMMING, {}, when, nullptr, reason, {}};
 }
 
 LayoutRow refused(TargetCondition when, std::string_view reason, std::string_view type) {

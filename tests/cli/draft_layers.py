@@ -76,7 +76,7 @@ def judged(entry, row, release):
             excluded_by_part = quantization["quant_method"] == "quark" and release < "0.26.0"  # which these releases do not read
             right = layers == number + 1 and (not warned or excluded_by_part) or renamed and names_draft(quantization)
         elif not ours and done.returncode == 3:  # where every layer is MXFP4
-            right = quantization["quant_method"] == "fp8" and "merged in part" in done.stderr
+            right = quantization["quant_method"] == "fp8" and "found BF16" in done.stderr
         else:
             right = layers == number or ours and layers == number + 1 and (warned or renamed)
         if layers == number + ours:

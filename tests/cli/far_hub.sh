@@ -97,17 +97,6 @@ expect_one_error '127.0.0.1'
 printf 'far-token\n' >home/token
 HF_TOKEN='' expect_exit 0 "$BIN" inspect $far
 
-# The quantization in a file of its own, which the engine takes where config.json has none.
-cp model/config.json kept.json
-"$python" -c 'import json; config = json.load(open("model/config.json")); config.pop("quantization_config"); json.dump(config, open("model/config.json", "w"))'
-echo '{"quantization": {"quant_algo": "NVFP4"}}' >model/hf_quant_config.json
-expect_exit 3 "$BIN" inspect model
-sed 's#^mxfp4-repack: error: model#mxfp4-repack: error: hf://org/model#' stderr >wanted
-expect_exit 3 "$BIN" inspect $far
-diff wanted stderr || fail 'hf_quant_config.json is not looked at'
-rm model/hf_quant_config.json
-mv kept.json model/config.json
-
 # The hub's cache: what it has of the commit is not fetched; offline, nothing is.
 commit=0123456789abcdef0123456789abcdef01234567
 snapshot=home/hub/models--org--model/snapshots/$commit

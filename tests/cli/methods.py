@@ -188,13 +188,6 @@ def variables():
     assert done.returncode == 2 and "did you mean AITER_SITUV2_A8W4?" in done.stderr, done.stderr
 
 
-def model_opt():
-    """ModelOpt's MXFP4 is loaded by no engine here, whatever its activations."""
-    for algorithm in ("W4A8_MXFP4_FP8", "MXFP4", "w4a16_mxfp4"):
-        quantization = {"quant_method": draw("modelopt", "modelopt_fp4"), "quant_algo": algorithm}
-        refused(f"quant_algo: {algorithm}: MXFP4 as ModelOpt exports it", save("modelopt", qwen3(quantization, 1, 4, 256, 256), experts("x", 1, 32, 32)))
-
-
 def groups_without_mxfp4():
     """Of several groups without MXFP4, the one that the experts are in is named, whatever its place."""
     eight = {"num_bits": 8, "type": "float", "strategy": "block", "symmetric": True}
@@ -208,7 +201,7 @@ def groups_without_mxfp4():
 
 def main():
     print("seed", drawn_models.SEED)
-    for check in (stored_as_mxfp4, ling, layers_by_type, layers_of_other_bits, situ_by_release, moe_ep, variables, model_opt, groups_without_mxfp4):
+    for check in (stored_as_mxfp4, ling, layers_by_type, layers_of_other_bits, situ_by_release, moe_ep, variables, groups_without_mxfp4):
         check()
         print("ok", check.__name__)
 

@@ -181,8 +181,8 @@ while IFS='|' read -r code words hint arguments; do
 done <<END
 3|nowhere: cannot be opened: No such file or directory||verify nowhere
 3|nowhere: cannot be opened: No such file or directory||unpack nowhere -o bad
-3|blob/mxfp4_repack.json: not a directory; a blob is one|give blob|diff blob/mxfp4_repack.json blob
-3|no mxfp4_repack.json here, so no complete blob|a checkpoint? mxfp4-repack convert makes a blob of it|verify $model
+3|blob/mxfp4_repack.json: not a directory; a blob is one||diff blob/mxfp4_repack.json blob
+3|no mxfp4_repack.json here, so no complete blob||verify $model
 3|blob: a blob, not the checkpoint that one was made from|mxfp4-repack diff blob blob compares two blobs|verify blob --against blob
 2|--rank: '-1' is not a number from 0 to 65535||explain $model --arch sm90 --rank -1
 2|--rank 10: the ranks are 0 to 7||explain $model --arch sm90 --tp-size 8 --rank 010
@@ -207,31 +207,10 @@ for length in 299 300 4000 40000 120000; do
   done
 done
 
-# A file beside the one that was meant: the words say which file it is, not what follows from it.
-expect_exit 3 "$BIN" explain "$model" --arch sm90 --model-config blob/mxfp4_repack.json
-expect_one_error "blob/mxfp4_repack.json: a manifest, expected a model's config.json$"
-expect_exit 3 "$BIN" explain "$model" --arch sm90 --model-config blob/model.safetensors.index.json
-expect_one_error "blob/model.safetensors.index.json: an index of tensors, expected a model's config.json$"
-# One file of a checkpoint, without experts.
-cp -r "$model" sharded
-"$python" - <<'END'
-import json, struct
-header = json.dumps({"lm_head.weight": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}}).encode()
-with open("sharded/rest.safetensors", "wb") as file:
-    file.write(struct.pack("<Q", len(header)) + header + bytes(4))
-with open("sharded/model.safetensors.index.json") as file:
-    index = json.load(file)
-index["weight_map"]["lm_head.weight"] = "rest.safetensors"
-with open("sharded/model.safetensors.index.json", "w") as file:
-    json.dump(index, file)
-END
-expect_exit 3 "$BIN" convert sharded/rest.safetensors -o bad --arch sm90
-expect_one_error "sharded/rest.safetensors: one of a checkpoint's files, which holds no experts$"
-grep -qx 'hint: give the directory' stderr || fail 'no way on'
 # What unpack wrote is not a blob, but a checkpoint.
 "$BIN" unpack blob -o unpacked -q
 for command in verify 'unpack -o more' fits; do
   # shellcheck disable=SC2086
   expect_exit 3 "$BIN" $command unpacked $([ "$command" != fits ] || echo --revision 0.33.0)
-  grep -qx 'hint: a checkpoint? mxfp4-repack convert makes a blob of it' stderr || fail "$command: no hint"
+  expect_one_error 'no mxfp4_repack.json here, so no complete blob'
 done

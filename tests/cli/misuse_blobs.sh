@@ -129,15 +129,6 @@ grep -qx 'next: the other shards, 1 of 2 shards are complete; then mxfp4-repack 
 expect_exit 0 "$BIN" convert "$model" -o more --arch sm90 --revision 0.33.0 --shard 0/2
 grep -qx 'next: mxfp4-repack finalize more' stdout || { cat stdout >&2; fail 'not finalize'; }
 
-# An archive.
-tar cf packed.tar zstd
-for command in verify inspect 'fits --revision 0.33.0'; do
-  # shellcheck disable=SC2086
-  expect_exit 3 "$BIN" $command packed.tar
-done
-expect_exit 3 "$BIN" verify packed.tar
-grep -qx "hint: an archive? unpack it, then give the blob's directory" stderr || fail 'no hint: an archive'
-
 # The version for scripts.
 expect_exit 0 "$BIN" --version --json
 "$python" -c 'import json; d = json.load(open("stdout")); assert d["command"] == "version" and d["version"] and d["engines"]["vllm"]["newest"]'

@@ -6,7 +6,7 @@ import shutil
 import drawn_models
 import layer_files
 import numpy
-from drawn_models import (GATED, NUMBERED, RELEASE, SEED, check_all, compressed_tensors, convert, draw, experts, explain, group,
+from drawn_models import (GATED, NUMBERED, SEED, check_all, compressed_tensors, convert, draw, experts, explain, group,
                           numbers, other_experts, quark, qwen3, refused, run, save)
 
 
@@ -37,15 +37,14 @@ def constants_of_python():
 
 
 def index_with_others():
-    """Tensors that only the index lists are a warning, but for experts."""
+    """Tensors that only the index lists are of no matter, but for experts."""
     gpt_oss("ghost")
     name = "ghost/model.safetensors.index.json"
     tensors, _ = layer_files.read("ghost/model.safetensors")
     index = {"weight_map": dict.fromkeys([*tensors, "lm_head.weight", "mtp.fc.weight"], "model.safetensors")}
     with open(name, "w") as file:
         json.dump(index, file)
-    _, said = convert("ghost", "--arch", "sm90")
-    assert "lm_head.weight: the index says that it is here, but it is not; 1 more such" in said, said
+    convert("ghost", "--arch", "sm90")
     index["weight_map"]["model.layers.7.mlp.experts.down_proj_blocks"] = "model.safetensors"
     with open(name, "w") as file:
         json.dump(index, file)
@@ -234,7 +233,7 @@ def only_a_config():
     os.remove("alone/model.safetensors.index.json")
     with open("alone/tokenizer.json", "w") as file:
         json.dump({"version": "1.0", "model": {"type": draw("BPE", "Unigram")}}, file)
-    refused("tokenizer.json: a JSON file, neither a model's config nor a raw dump's manifest", "alone/tokenizer.json")
+    refused("tokenizer.json: unknown content", "alone/tokenizer.json")
     broken = {**qwen3(quark(), 3, 6, 256, 256)}
     del broken["num_hidden_layers"]
     with open("alone/config.json", "w") as file:
@@ -259,7 +258,7 @@ def no_checkpoints():
     fused = {f"{module}.{name}": numbers("U8", 4, *shape) for name, shape in
              (("gate_up_proj.weight_packed", (256, 128)), ("gate_up_proj.weight_scale", (256, 8)), ("down_proj.weight_packed", (256, 64)),
               ("down_proj.weight_scale", (256, 4)))}
-    refused("all experts of a layer fused in one tensor", save("fused", qwen3(linear, 1, 4, 256, 128), fused))
+    refused(r"no MXFP4 expert tensors such as .*; there is .*experts.gate_up_proj.weight_packed \(U8\)", save("fused", qwen3(linear, 1, 4, 256, 128), fused))
     for words in (GATED, NUMBERED):
         ungated = {name: tensor for name, tensor in experts(module, 4, 256, 128, words, codes=".weight_packed").items() if words[0] not in name}
         refused("its experts are ungated, with two projections", save("ungated", qwen3(linear, 1, 4, 256, 128), ungated), without="missing")
@@ -268,7 +267,7 @@ def no_checkpoints():
     prefix = "model.layers.1.mlp.experts."
     for name, shape in (("gate_up_proj", (4, 64, 128)), ("gate_up_proj_bias", (4, 128)), ("down_proj", (4, 64, 64)), ("down_proj_bias", (4, 64))):
         tensors[prefix + name] = numbers("BF16", *shape)
-    refused("the experts of layer 1 are not quantized, other layers' experts are", save("merged", config, tensors))
+    refused(r"gate_up_proj_blocks: missing; the layer also has .* \(BF16\)", save("merged", config, tensors))
     save("pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 3\n", tensors)
     refused("config.json: a Git LFS pointer", "pointer")
 
@@ -299,16 +298,15 @@ def as_the_engine_reads():
     other = draw(".weight_quantizer.scale", ".weight_scale_inv", ".scale")
     save("scales", qwen3(quark(), 1, 2, hidden, inter), experts("model.layers.0.mlp.experts", 2, hidden, inter, scale=other))
     done = run("explain", "scales", "--arch", "gfx950")
-    assert done.returncode == 3 and f"gate_proj{other} is there: a name that the engine does not load" in done.stderr, done.stderr
+    assert done.returncode == 3 and "gate_proj.weight_scale: missing; the layer also has" in done.stderr, done.stderr
     # One expert that was left as it was; and a tensor that is missing without another in its place.
     tensors = experts("model.layers.0.mlp.experts", 2, hidden, inter, codes=".weight_packed")
     word = draw(*drawn_models.GATED)
     del tensors[f"model.layers.0.mlp.experts.1.{word}.weight_packed"], tensors[f"model.layers.0.mlp.experts.1.{word}.weight_scale"]
     config = qwen3(compressed_tensors(group(["Linear"])), 1, 2, hidden, inter)
-    for more, said in (({}, None), ({f"model.layers.0.mlp.experts.1.{word}.weight": numbers("BF16", 8, 8)}, f"experts.1.{word}.weight is there in BF16: this expert is not")):
+    for more in ({}, {f"model.layers.0.mlp.experts.1.{word}.weight": numbers("BF16", 8, 8)}):
         done = run("explain", save("one", config, {**tensors, **more}), "--arch", "sm90")
         assert done.returncode == 3 and f"experts.1.{word}.weight_packed: missing" in done.stderr, done.stderr
-        assert said in done.stderr if said else "hint:" not in done.stderr, done.stderr
     gpt_oss("gone")
     gone = {name: ("BF16" if array.dtype == "u2" else "U8", array) for name, array in layer_files.read("gone/model.safetensors")[0].items()}
     del gone["model.layers.1.mlp.experts.down_proj_scales"]
@@ -317,19 +315,6 @@ def as_the_engine_reads():
     assert done.returncode == 3 and "down_proj_scales: missing" in done.stderr and "hint:" not in done.stderr, done.stderr
 
 
-def size_that_helps():
-    """A hint of --pad auto only where it is off; a rank's size is named."""
-    tensors = experts("model.layers.0.mlp.experts", 4, 256, 512)
-    save("w4a4", qwen3(quark(), 1, 4, 256, 512), tensors)
-    flags = ("--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1", *RELEASE)
-    done = run("explain", "w4a4", *flags, "--tp-size", "4", "--pad", "none")
-    assert done.returncode == 4 and "--pad auto rounds" in done.stderr, done.stderr
-    save("w4a4", qwen3(quark(), 1, 4, 256, 128), experts("model.layers.0.mlp.experts", 4, 256, 128))
-    done = run("explain", "w4a4", *flags)
-    if done.returncode:
-        assert "--pad auto" not in done.stderr and "128" in done.stderr, done.stderr
-
-
 if __name__ == "__main__":
     check_all(constants_of_python, index_with_others, hdf5_with_records, other_words_of_configs, left_out_experts, parts_left_out, no_config,
-              only_a_config, no_checkpoints, as_the_engine_reads, size_that_helps)
+              only_a_config, no_checkpoints, as_the_engine_reads)

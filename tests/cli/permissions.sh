@@ -159,15 +159,14 @@ hand_over masked
 (umask 0777 && refused 5 'masked/a/[^ ]*: cannot create: Permission denied$' convert model -o masked/a/b $flags)
 [ ! -e masked/a ] || fail 'folders above OUT were left'
 
-# What cannot be seen is not absent: a blob, a shard behind a link, the snapshots of a cache.
+# What cannot be seen is not absent: a blob, a shard behind a link.
 "$python" "$SOURCE_DIR/scripts/make-checkpoint" split --experts 2 --hidden 64 --intermediate 64 --shards 2
 shard=$(basename "$(find split -name '*.safetensors' | sort | tail -1)")
-mkdir -p unseen cache/models--a--b/snapshots
+mkdir unseen
 mv split/$shard unseen/
 ln -s ../unseen/$shard split/$shard
-cp -r model cache/models--a--b/snapshots/one
-hand_over unseen cache blob
-chmod 000 unseen cache/models--a--b/snapshots blob
+hand_over unseen blob
+chmod 000 unseen blob
 for arguments in 'verify blob' 'unpack blob -o new' 'fits blob --arch sm90' 'diff blob blob'; do
   # shellcheck disable=SC2086
   refused 3 'blob/mxfp4_repack.json: cannot be opened: Permission denied$' $arguments
@@ -175,8 +174,6 @@ done
 for command in 'explain' 'inspect' 'convert -o new'; do
   # shellcheck disable=SC2086
   refused 3 "split/$shard: cannot be opened: Permission denied$" ${command% -o*} split ${command#"${command% -o*}"} --arch sm90
-  # shellcheck disable=SC2086
-  refused 3 'snapshots: cannot be listed: Permission denied$' ${command% -o*} cache/models--a--b ${command#"${command% -o*}"} --arch sm90
 done
 ln -sf $shard split/$shard
 refused 3 "split/$shard: cannot be opened: Too many levels of symbolic links$" explain split --arch sm90

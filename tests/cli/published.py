@@ -154,43 +154,6 @@ def blocks():
         refused("the experts of every layer are left out", "alone")
 
 
-def separate_quantization():
-    """hf_quant_config.json, as older ModelOpt writes it: what the engine reads where config.json names no quantization, and nowhere else."""
-    algorithms = (("FP8", "quantized as FP8"), ("NVFP4", "quantized as NVFP4"), ("W4A8_MXFP4_FP8", "MXFP4 as ModelOpt exports it"),
-                  ("MIXED_PRECISION", "ModelOpt's mix"), ("FP8_PB_WO", "quantized as FP8"), ("W4A16_MXFP4", "MXFP4 as ModelOpt exports it"),
-                  ("FP5", "FP5: no algorithm of ModelOpt's"), (None, "null: no algorithm of ModelOpt's"))
-    for algorithm, words in algorithms:
-        own = {"producer": {"name": "modelopt", "version": "0.29.0"}, "quantization": {"quant_algo": algorithm, "kv_cache_quant_algo": None}}
-        for place in ("beside", "inside"):
-            config = qwen3(own if place == "inside" else None, 2, 4, 256, 256)
-            tensors = {}
-            for layer in range(2):
-                tensors.update(experts(f"model.layers.{layer}.mlp.experts", 4, 256, 256))
-            save("separate", {key: value for key, value in config.items() if value is not None}, tensors)
-            if place == "beside":
-                with open("separate/hf_quant_config.json", "w") as file:
-                    json.dump(own, file)
-            refused(words, "separate")
-            os.remove("separate/model.safetensors")
-            refused(words, "separate")
-    # One that config.json makes needless is not read, nor is one where the user gives the config.
-    family("separate", {"model_type": "qwen3_moe", "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 256, "num_hidden_layers": 1},
-           "mlp", (0,))
-    with open("separate/hf_quant_config.json", "w") as file:
-        json.dump(own, file)
-    explain("separate", "--arch", "gfx950", *ROCM)
-    # A nested quantization does not: the engine takes the file's.
-    with open("separate/config.json") as file:
-        config = json.load(file)
-    config["text_config"] = {"quantization_config": config.pop("quantization_config")}
-    with open("separate/config.json", "w") as file:
-        json.dump(config, file)
-    refused("no algorithm of ModelOpt's", "separate")
-    with open("separate/hf_quant_config.json", "w") as file:
-        json.dump({"quant_method": "mxfp4"}, file)
-    refused("the engine takes the quantization of this file", "separate")
-
-
 def other_drafts():
     """Draft layers that a config counts under another key, with experts of another number."""
     more = int(drawn_models.RANDOM.integers(1, 4))
@@ -295,7 +258,6 @@ def true_reasons():
         with open("alone/config.json", "w") as file:
             json.dump({**qwen3(quantization, 2, 4, 256, 256), **more}, file)
         refused(words, "alone")
-    said("ModelOpt's mix", {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"})
     said("weight.dtype: fp6_e3m2, expected fp4", quark(dtype="fp6_e3m2"))
     four = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16, "symmetric": True, "dynamic": False}
     said("strategy: tensor_group: NVFP4", compressed_tensors(group(["re:.*experts.*"], four), form="mixed-precision"))
@@ -305,7 +267,7 @@ def true_reasons():
 
 def main():
     print("seed", drawn_models.SEED)
-    for check in (excluded_layers, fused_shared_experts, other_names, blocks, separate_quantization, other_drafts, stacked_experts, true_reasons):
+    for check in (excluded_layers, fused_shared_experts, other_names, blocks, other_drafts, stacked_experts, true_reasons):
         check()
         print("ok", check.__name__)
 

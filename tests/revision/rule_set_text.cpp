@@ -309,8 +309,7 @@ std::string layout_rows_text(const RuleSet& rules) {
          row.family ? family_name(*row.family) : "any family",
          row.when.text.empty() ? "always" : row.when.text,
          row.layout != nullptr ? std::string(id_of(*row.layout))
-                               : fmt::format("{}, {}: {}", row.asks ? "asks" : "refused",
-                                             or_none(row.refusal_type), row.refusal));
+                               : fmt::format("refused, {}: {}", or_none(row.refusal_type), row.refusal));
   }
   out += "\n[defects]\n";
   for (const DefectRow& row : rules.defects) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "formats/decision/compare_revisions.hpp"
-#include "formats/decision/working_sizes.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
@@ -28,30 +27,6 @@ ConversionRequest on_arch(std::string arch) {
   ConversionRequest request{.rules = &rules()};
   request.deployment.arch = std::move(arch);
   return request;
-}
-
-TEST(SizesThatWork, LieAroundTheAskedOne) {
-  const OpenedCheckpoint checkpoint = open_gpt_oss();
-  const auto sizes = [&](const ConversionRequest& request) {
-    return sizes_that_work(request, decide_conversion(request, &checkpoint), &checkpoint);
-  };
-  ConversionRequest request = on_arch("sm90");
-  EXPECT_TRUE(sizes(request).values.empty());  // nothing refuses
-  request.deployment.tp_size = 5;
-  EXPECT_EQ(sizes(request).values, (std::vector<int64_t>{3, 4, 6, 8}));
-  request.rank = 4;  // has to be one of the ranks
-  EXPECT_EQ(sizes(request).values, (std::vector<int64_t>{6, 8}));
-  request.rank.reset();
-  request.deployment.tp_size = 65536;
-  EXPECT_EQ(sizes(request).values, (std::vector<int64_t>{48, 96}));
-  // 7 data parallel ranks cannot be, whatever the tensor parallel size.
-  request.deployment.tp_size = 2;
-  request.deployment.dp_size = 7;
-  EXPECT_EQ(sizes(request).size, &DeploymentFacts::dp_size);
-  EXPECT_EQ(sizes(request).values, (std::vector<int64_t>{4, 6, 8, 12}));
-  // Another machine is needed, not another size.
-  request.deployment.arch = "aarch64";
-  EXPECT_TRUE(sizes(request).values.empty());
 }
 
 // The models' files for ROCm ask the variable only (0.29.0 on), and stop under data parallelism (0.31.0 on).
