@@ -1,17 +1,10 @@
 #include "formats/hdf5/hdf5_file.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <memory>
-#include <optional>
-#include <set>
+#include <span>
 #include <utility>
 
-#include "formats/hdf5/hdf5_attributes.hpp"
-#include "formats/hdf5/hdf5_index.hpp"
-#include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/expert_name.hpp"
 #include "lib/core/text.hpp"
@@ -19,216 +12,11 @@
 namespace mxfp4 {
 namespace {
 
-// Chunks are decoded whole, so they must fit in memory. Bytes.
-constexpr int64_t kMaxChunk = int64_t{256} << 20;
-// The library's caches of decoded chunks together, but the newest dataset's may be as large. Bytes.
-constexpr size_t kMaxCaches = size_t{256} << 20;
-constexpr std::array<H5Z_filter_t, 4> kFilters = {H5Z_FILTER_DEFLATE, H5Z_FILTER_SHUFFLE,
-                                                  H5Z_FILTER_FLETCHER32, kZstdFilter};
-constexpr int64_t kMaxSlots = int64_t{1} << 20;  // of one cache
-constexpr size_t kMaxOpened = 16;                // datasets that stay open
-
-// ---- element types
-
-struct FloatRow {
-  size_t bytes, exponent_bits, exponent_bias;
-  DType dtype;
-};
-constexpr std::array kFloats = {
-    FloatRow{2, 5, 15, DType::kF16},
-    FloatRow{2, 8, 127, DType::kBF16},
-    FloatRow{4, 8, 127, DType::kF32},
-    FloatRow{8, 11, 1023, DType::kF64},
-};
-
-// A 16-bit integer holds the bits of a BF16 unless the dataset's attribute "dtype" says otherwise.
-struct IntegerRow {
-  size_t bytes;
-  DType unsigned_type, signed_type;
-};
-constexpr std::array kIntegers = {
-    IntegerRow{1, DType::kU8, DType::kI8},
-    IntegerRow{2, DType::kBF16, DType::kBF16},
-    IntegerRow{4, DType::kU32, DType::kI32},
-    IntegerRow{8, DType::kU64, DType::kI64},
-};
-
-DType integer_type(hid_t type) {
-  const auto row = std::ranges::find(kIntegers, H5Tget_size(type), &IntegerRow::bytes);
-  if (row == kIntegers.end() || H5Tget_precision(type) != 8 * row->bytes ||
-      H5Tget_offset(type) != 0) {
-    throw Error::input("element type: an integer that is not of 8, 16, 32 or 64 full bits");
-  }
-  return H5Tget_sign(type) == H5T_SGN_NONE ? row->unsigned_type : row->signed_type;
-}
-
-DType float_type(hid_t type) {
-  size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
-  hdf5_check(H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits),
-             "element type cannot be read");
-  for (const FloatRow& row : kFloats) {
-    if (H5Tget_size(type) == row.bytes && sign == 8 * row.bytes - 1 && exponent == mantissa_bits &&
-        exponent_bits == row.exponent_bits && exponent + exponent_bits == sign &&
-        H5Tget_ebias(type) == row.exponent_bias) {
-      return row.dtype;
-    }
-  }
-  throw Error::input("element type: a float that is neither IEEE nor BF16");
-}
-
-// `stated`: the dataset's attribute "dtype".
-DType element_type(hid_t type, const std::optional<std::string>& stated) {
-  const bool integer = H5Tget_class(type) == H5T_INTEGER;
-  if (!integer && H5Tget_class(type) != H5T_FLOAT) {
-    throw Error::input("element type: neither integers nor floats");
-  }
-  const DType stored = integer ? integer_type(type) : float_type(type);
-  if (!stated) return stored;
-  const auto dtype = dtype_from_name(*stated);
-  if (!dtype) {
-    throw Error::input(fmt::format("attribute dtype: unknown dtype {}", in_quotes(*stated)));
-  }
-  const bool reinterpreted = integer && dtype_bits(*dtype) == dtype_bits(stored);
-  if (*dtype != stored && !reinterpreted) {
-    throw Error::input(fmt::format("attribute dtype: {}, but the elements are stored as {}",
-                                   *stated, dtype_name(stored)));
-  }
-  return *dtype;
-}
-
-bool is_big_endian(hid_t type) {
-  return H5Tget_order(type) == H5T_ORDER_BE && H5Tget_size(type) > 1;
-}
-
-// ---- shapes and storage
-
-std::vector<hsize_t> dims_of(hid_t space) {
-  const H5S_class_t kind = H5Sget_simple_extent_type(space);
-  if (kind == H5S_SCALAR) return {};
-  if (kind != H5S_SIMPLE) throw Error::input("shape: none (a null dataspace)");
-  const int rank = hdf5_check(H5Sget_simple_extent_ndims(space), "shape cannot be read");
-  if (rank > Shape::kMaxRank) {
-    throw Error::input(fmt::format("shape: {} dimensions, at most {} are supported", rank,
-                                   static_cast<int>(Shape::kMaxRank)));
-  }
-  std::vector<hsize_t> dims(static_cast<size_t>(rank));
-  hdf5_check(H5Sget_simple_extent_dims(space, dims.data(), nullptr), "shape cannot be read");
-  return dims;
-}
-
-Shape shape_of(std::span<const hsize_t> dims) {
-  std::vector<int64_t> out;
-  for (hsize_t dim : dims) {
-    if (dim == 0) throw Error::input("shape: a dimension of 0");
-    out.push_back(static_cast<int64_t>(dim));  // Shape refuses what becomes negative
-  }
-  return Shape(out);
-}
-
-void check_filters(hid_t properties) {
-  const int count = hdf5_check(H5Pget_nfilters(properties), "filters cannot be read");
-  for (int i = 0; i < count; ++i) {
-    std::array<char, 80> name{};
-    unsigned flags = 0, config = 0;
-    size_t num_params = 0;
-    const H5Z_filter_t id =
-        hdf5_check(H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &num_params,
-                                  nullptr, name.size() - 1, name.data(), &config),
-                   "filters cannot be read");
-    if (std::ranges::find(kFilters, id) != kFilters.end()) continue;
-    throw Error::input(fmt::format("filter {} ({}) is not supported", id,
-                                   name[0] == '\0' ? "unnamed" : shown(name.data())))
-        .hint("rewrite the file with deflate (gzip)");
-  }
-}
-
-// The cache with which a reader that goes from front to back has each chunk decoded once: for the
-// chunks that one index of the first axis meets. Throws Error::input for chunks that cannot be read.
-Hdf5Cache plan_cache(hid_t properties, std::span<const hsize_t> dims, size_t width) {
-  std::vector<hsize_t> chunk(dims.size());
-  const auto rank = static_cast<int>(dims.size());
-  if (rank == 0 || H5Pget_chunk(properties, rank, chunk.data()) != rank) {
-    throw Error::input("chunk shape: not as many dimensions as the dataset has");
-  }
-  const int64_t bytes = checked_mul(shape_of(chunk).elements(), static_cast<int64_t>(width));
-  if (bytes > kMaxChunk) {
-    throw Error::input(
-        fmt::format("chunks of {} bytes, at most {} are supported", bytes, kMaxChunk))
-        .hint("rewrite the file with smaller chunks");
-  }
-  check_filters(properties);
-  // Without filters the library reads into the caller's memory, if a chunk fits no cache.
-  if (H5Pget_nfilters(properties) == 0) return {};
-  int64_t side_by_side = 1;
-  for (size_t axis = 1; axis < dims.size(); ++axis) {
-    const auto along = static_cast<int64_t>((dims[axis] - 1) / chunk[axis] + 1);
-    side_by_side = std::min(checked_mul(side_by_side, along), kMaxChunk / bytes);
-  }
-  // The library finds a chunk in a table by its coordinates; two must not meet in a slot.
-  return {.slots = static_cast<size_t>(std::min(16 * side_by_side + 1, kMaxSlots)),
-          .bytes = static_cast<size_t>(side_by_side * bytes)};
-}
-
-// Everything but name and number. Throws Error::input for what is not supported.
-Hdf5Dataset describe(hid_t dataset, hid_t type, Hdf5Cache& cache) {
-  std::optional<std::string> stated;
-  if (hdf5_check(H5Aexists(dataset, "dtype"), "attributes cannot be read") > 0) {
-    const Hdf5Handle attribute(H5Aopen(dataset, "dtype", H5P_DEFAULT), H5Aclose,
-                               "attribute cannot be opened");
-    stated = read_attribute(attribute.get()).value_or("");
-  }
-  const Hdf5Handle space(H5Dget_space(dataset), H5Sclose, "shape cannot be read");
-  const std::vector<hsize_t> dims = dims_of(space.get());
-  Hdf5Dataset out{.name = {}, .spec = {element_type(type, stated), shape_of(dims)}};
-  const int64_t bytes =
-      in_context("shape " + out.spec.shape.to_string(), [&] { return out.spec.bytes(); });
-
-  const Hdf5Handle properties(H5Dget_create_plist(dataset), H5Pclose, "storage cannot be read");
-  if (H5Pget_external_count(properties.get()) != 0) {
-    throw Error::input("storage: external files are not followed");
-  }
-  const H5D_layout_t layout = H5Pget_layout(properties.get());
-  if (layout == H5D_VIRTUAL) throw Error::input("storage: virtual datasets are not supported");
-  const hsize_t stored = H5Dget_storage_size(dataset);
-  if (layout == H5D_CHUNKED) {
-    cache = plan_cache(properties.get(), dims, H5Tget_size(type));
-    if (stored == 0) throw Error::input("no data: the dataset was never written");
-  } else if (stored != static_cast<hsize_t>(bytes)) {
-    throw Error::input(fmt::format("{} bytes are stored, {} {} needs {}", stored,
-                                   dtype_name(out.spec.dtype), out.spec.shape.to_string(), bytes));
-  } else if (layout == H5D_CONTIGUOUS && !is_big_endian(type)) {
-    out.file_offset = static_cast<int64_t>(H5Dget_offset(dataset));
-  }
-  return out;
-}
-
-// ---- groups
-
-struct Link {
-  std::string name;
-  H5L_type_t kind;
-};
-using Links = std::vector<Link>;
-
-// Exceptions must not pass through the library: the callback only collects.
-herr_t collect_link(hid_t /*group*/, const char* name, const H5L_info_t* info,
-                    void* links) noexcept {
-  try {
-    static_cast<Links*>(links)->push_back({name, info->type});
-    return 0;
-  } catch (...) {
-    return -1;
-  }
-}
-
-Links links_of(hid_t file, const std::string& path) {
-  const Hdf5Handle group(H5Gopen2(file, path.empty() ? "/" : path.c_str(), H5P_DEFAULT), H5Gclose,
-                         "the group cannot be opened");
-  Links links;
-  hdf5_check(H5Literate(group.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_link, &links),
-             "the group cannot be listed");
-  return links;
-}
+// Datasets that stay open: those of a layer, each with its own cache of decoded chunks, which the
+// library finds by their coordinates in a table.
+constexpr size_t kMaxOpened = 6;
+constexpr size_t kCache = size_t{48} << 20;
+constexpr size_t kCacheSlots = 65537;
 
 // Whether an expert may need what has this name: its own tensor, or a group above it.
 bool may_name_experts(std::string_view name) {
@@ -262,6 +50,25 @@ Slab slab_at(std::span<const hsize_t> dims, hsize_t at, hsize_t count) {
   return slab;
 }
 
+// The root group's.
+std::map<std::string, std::string> root_attributes(hid_t file) {
+  const Hdf5Handle root(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose, "root group cannot be opened");
+  H5O_info_t info;
+  hdf5_check(H5Oget_info(root.get(), &info), "root group cannot be read");
+  std::map<std::string, std::string> attributes;
+  for (hsize_t i = 0; i < info.num_attrs; ++i) {
+    const Hdf5Handle attribute(
+        H5Aopen_by_idx(root.get(), ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT),
+        H5Aclose, "attributes cannot be read");
+    std::array<char, 256> name{};  // longer names are cut
+    hdf5_check(H5Aget_name(attribute.get(), name.size(), name.data()), "attributes cannot be read");
+    const auto value = in_context("attribute " + shown(name.data()),
+                                  [&] { return read_attribute(attribute.get()); });
+    if (value) attributes[name.data()] = *value;
+  }
+  return attributes;
+}
+
 Hdf5Handle open_for_reading(const std::string& path) {
   prepare_hdf5();
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "cannot be opened");
@@ -274,56 +81,60 @@ Hdf5Handle open_for_reading(const std::string& path) {
 
 Hdf5File::Hdf5File(const std::string& path) : file_(open_for_reading(path)) {}
 
-// A list of groups to visit takes the place of recursion.
-void Hdf5File::list(const Emit& emit) {
-  emit_root_attributes(file_.get(), emit);
-  groups_ = {{}};
-  while (!groups_.empty()) {
-    const Group group = std::move(groups_.back());
-    groups_.pop_back();
-    const bool root = group.name.empty();
-    const Links links = in_context(root ? "root group" : shown(group.name),
-                                   [&] { return links_of(file_.get(), group.path); });
-    for (const Link& link : links) {
-      Group here{.name = root ? link.name : group.name + "." + link.name,
-                 .path = group.path + "/" + link.name};
-      const std::string name = here.name;
-      try {
-        in_context(shown(name), [&] { visit(std::move(here), link.kind, emit); });
-      } catch (const Error& error) {
-        if (may_name_experts(name)) throw;
-        emit(encode_hdf5_passed_over(error.what()));
-      }
-    }
+// Exceptions must not pass through the library: the callback only collects.
+herr_t Hdf5File::collect(hid_t /*group*/, const char* path, const H5L_info_t* info,
+                         void* links) noexcept {
+  try {
+    static_cast<std::vector<Link>*>(links)->push_back({path, info->type});
+    return 0;
+  } catch (...) {
+    return -1;
   }
 }
 
-void Hdf5File::visit(Group here, H5L_type_t kind, const Emit& emit) {
-  check_tensor_name(here.name);
-  if (kind == H5L_TYPE_SOFT) throw Error::input("soft links are not followed");
-  if (kind == H5L_TYPE_EXTERNAL) throw Error::input("external links are not followed");
-  if (kind != H5L_TYPE_HARD) throw Error::input("links of this kind are not followed");
-  H5O_info_t object{};
-  hdf5_check(
-      H5Oget_info_by_name2(file_.get(), here.path.c_str(), &object, H5O_INFO_BASIC, H5P_DEFAULT),
-      "object cannot be read");
-  if (object.type == H5O_TYPE_GROUP) {
-    if (!seen_.insert(object.addr).second) throw Error::input("a group of two names");
-    groups_.push_back(std::move(here));
-  } else if (object.type == H5O_TYPE_DATASET) {
-    const Hdf5Handle dataset(H5Dopen2(file_.get(), here.path.c_str(), H5P_DEFAULT), H5Dclose,
-                             "dataset cannot be opened");
-    const Hdf5Handle type(H5Dget_type(dataset.get()), H5Tclose, "element type cannot be read");
-    const H5T_class_t type_class = H5Tget_class(type.get());
-    const bool numbers = type_class == H5T_INTEGER || type_class == H5T_FLOAT;
-    if (!numbers && !may_name_experts(here.name)) return;  // records, texts
-    Listed listed{.path = std::move(here.path)};
-    Hdf5Dataset description = describe(dataset.get(), type.get(), listed.cache);
-    description.name = std::move(here.name);
-    description.number = static_cast<int64_t>(listed_.size());
-    listed_.push_back(std::move(listed));
-    emit(encode_hdf5_dataset(description));
+Hdf5Index Hdf5File::list(const std::function<void()>& alive) {
+  Hdf5Index index;
+  index.attributes = root_attributes(file_.get());
+  std::vector<Link> links;
+  hdf5_check(H5Lvisit(file_.get(), H5_INDEX_NAME, H5_ITER_INC, collect, &links),
+             "its groups cannot be listed");
+  for (const Link& link : links) {
+    alive();
+    std::string name = link.path;
+    std::ranges::replace(name, '/', '.');
+    try {
+      in_context(shown(name), [&] { add(link, name, index); });
+    } catch (const Error& error) {
+      if (may_name_experts(name)) throw;
+      index.passed_over.emplace_back(error.what());
+    }
   }
+  return index;
+}
+
+void Hdf5File::add(const Link& link, const std::string& name, Hdf5Index& index) {
+  check_tensor_name(name);
+  if (link.kind == H5L_TYPE_SOFT) throw Error::input("soft links are not followed");
+  if (link.kind != H5L_TYPE_HARD) throw Error::input("external links are not followed");
+  H5O_info_t object{};
+  hdf5_check(H5Oget_info_by_name2(file_.get(), link.path.c_str(), &object, H5O_INFO_BASIC,
+                                  H5P_DEFAULT),
+             "object cannot be read");
+  if (object.type == H5O_TYPE_GROUP && !groups_.insert(object.addr).second) {
+    throw Error::input("a group of two names");  // what it holds was met by the other
+  }
+  if (object.type != H5O_TYPE_DATASET) return;
+  const Hdf5Handle dataset(H5Dopen2(file_.get(), link.path.c_str(), H5P_DEFAULT), H5Dclose,
+                           "dataset cannot be opened");
+  const Hdf5Handle type(H5Dget_type(dataset.get()), H5Tclose, "element type cannot be read");
+  const H5T_class_t type_class = H5Tget_class(type.get());
+  const bool numbers = type_class == H5T_INTEGER || type_class == H5T_FLOAT;
+  if (!numbers && !may_name_experts(name)) return;  // records, texts
+  Hdf5Dataset description = describe_hdf5(dataset.get(), type.get());
+  description.name = name;
+  description.number = std::ssize(listed_);
+  listed_.push_back(link.path);
+  index.datasets.push_back(std::move(description));
 }
 
 // Opens the dataset, unless it is among those that were read last.
@@ -333,24 +144,18 @@ Hdf5File::Opened& Hdf5File::open(int64_t number) {
     opened_.splice(opened_.begin(), opened_, at);
     return *at;
   }
-  const Listed& listed = listed_.at(static_cast<size_t>(number));
-  size_t caches = listed.cache.bytes;
-  for (const Opened& each : opened_) caches += each.cache_bytes;
-  while (!opened_.empty() && (caches > kMaxCaches || opened_.size() >= kMaxOpened)) {
-    caches -= opened_.back().cache_bytes;
-    opened_.pop_back();
-  }
+  if (opened_.size() >= kMaxOpened) opened_.pop_back();
+  const std::string& path = listed_.at(static_cast<size_t>(number));
   constexpr std::string_view kFailed = "dataset cannot be opened";
   const Hdf5Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, kFailed);
-  hdf5_check(H5Pset_chunk_cache(access.get(), listed.cache.slots, listed.cache.bytes, 1.0),
-             kFailed);
-  Hdf5Handle dataset(H5Dopen2(file_.get(), listed.path.c_str(), access.get()), H5Dclose, kFailed);
+  hdf5_check(H5Pset_chunk_cache(access.get(), kCacheSlots, kCache, 1.0), kFailed);
+  Hdf5Handle dataset(H5Dopen2(file_.get(), path.c_str(), access.get()), H5Dclose, kFailed);
   Hdf5Handle type(H5Dget_type(dataset.get()), H5Tclose, kFailed);
   Hdf5Handle space(H5Dget_space(dataset.get()), H5Sclose, kFailed);
   std::vector<hsize_t> dims = dims_of(space.get());
   ChunkLengths lengths(dataset.get(), H5Tget_size(type.get()));
   opened_.push_front({number, std::move(dataset), std::move(type), std::move(space),
-                      std::move(dims), listed.cache.bytes, std::move(lengths)});
+                      std::move(dims), std::move(lengths)});
   return opened_.front();
 }
 

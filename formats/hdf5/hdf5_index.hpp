@@ -29,10 +29,7 @@ struct Hdf5Index {
   std::vector<std::string> passed_over;  // "NAME: why it cannot be read", of no expert
 };
 
-// An index as bytes is any number of these, one behind another. Texts hold no NUL.
-[[nodiscard]] std::string encode_hdf5_attribute(std::string_view key, std::string_view value);
-[[nodiscard]] std::string encode_hdf5_dataset(const Hdf5Dataset& dataset);
-[[nodiscard]] std::string encode_hdf5_passed_over(std::string_view text);
+[[nodiscard]] std::string encode_hdf5_index(const Hdf5Index& index);
 // Throws Error::input for other bytes. The caller calls check() of each dataset.
 [[nodiscard]] Hdf5Index decode_hdf5_index(std::string_view bytes);
 

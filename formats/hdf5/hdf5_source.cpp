@@ -44,7 +44,7 @@ class Hdf5Source final : public Source {
         child_("the HDF5 library", [this, file = std::shared_ptr<Hdf5File>()](
                                        std::string_view request, const Emit& emit) mutable {
           if (file == nullptr) file = std::make_shared<Hdf5File>(name_);
-          if (request.empty()) return file->list(emit);
+          if (request.empty()) return emit(encode_hdf5_index(file->list([&] { emit({}); })));
           ReadRequest read{};
           std::memcpy(&read, request.data(), sizeof read);
           file->read(read.dataset, read.offset,
@@ -119,14 +119,11 @@ class Hdf5Source final : public Source {
  private:
   static void check_range(const Hdf5Dataset& dataset, int64_t offset, int64_t size) {
     const int64_t total = dataset.spec.bytes();
-    if (offset < 0 || size < 0 || offset > total || size > total - offset) {
+    const int64_t width = dtype_bytes(dataset.spec.dtype);
+    if (offset < 0 || size < 0 || offset > total || size > total - offset || offset % width != 0 ||
+        size % width != 0) {
       throw Error::internal(
           fmt::format("read of {} bytes at {} of a tensor of {}", size, offset, total));
-    }
-    const int64_t width = dtype_bytes(dataset.spec.dtype);
-    if (offset % width != 0 || size % width != 0) {
-      throw Error::internal(
-          fmt::format("read of {} bytes at {}, elements have {}", size, offset, width));
     }
   }
 
