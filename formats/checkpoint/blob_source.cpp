@@ -199,28 +199,20 @@ class RestoredSource final : public Source {
         tensors_(std::move(tensors)),
         shared_(ranks_),
         read_bytes_(read_bytes) {
-    origin_ = origin_of(ranks_.manifests.front());
+    const Manifest& first = ranks_.manifests.front();
+    contents_ = {.kind = kBlobKind,
+                 .tensors = std::move(tensors_.tensors),
+                 .attributes = first.checkpoint.attributes,
+                 .config_json = first.checkpoint.config,
+                 .origin = origin_of(first)};
     for (size_t rank = 0; rank < ranks_.directories.size(); ++rank) {
       const fs::path& directory = ranks_.directories[rank];
-      files_.push_back(describe(directory / kManifestName));
+      contents_.files.push_back(describe(directory / kManifestName));
       for (const ManifestLayer& layer : ranks_.manifests[rank].layers) {
-        files_.push_back(describe(directory / layer.file));
+        contents_.files.push_back(describe(directory / layer.file));
       }
     }
   }
-
-  [[nodiscard]] std::string_view kind() const override { return kBlobKind; }
-  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override {
-    return tensors_.tensors;
-  }
-  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
-    return ranks_.manifests.front().checkpoint.attributes;
-  }
-  [[nodiscard]] std::optional<std::string> config_json() const override {
-    return ranks_.manifests.front().checkpoint.config;
-  }
-  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
-  [[nodiscard]] const SourceOrigin* origin() const override { return &origin_; }
 
   [[nodiscard]] bool reads_in_parallel() const override { return true; }
   [[nodiscard]] int64_t read_bytes() const override { return read_bytes_; }
@@ -252,8 +244,6 @@ class RestoredSource final : public Source {
   // One for each thread that reads.
   Pool<Matrices> matrices_{
       [this] { return std::make_unique<Matrices>(ranks_, tensors_, shared_); }};
-  SourceOrigin origin_;
-  std::vector<FileStatus> files_;
 };
 
 // Adds what the layout of these ranks does not give back of the slots; each once, since ranks and

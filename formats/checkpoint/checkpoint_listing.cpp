@@ -48,7 +48,7 @@ void check_metadata(const SafetensorsHeader& header, Attributes& agreed) {
   }
 }
 
-void add_files(ListedTensors& content, CheckpointFolder& folder,
+void add_files(SourceContents& content, CheckpointFolder& folder,
                const std::vector<std::string>& names) {
   Attributes agreed;
   for (const FileFront& front : folder.fronts(names)) {
@@ -137,7 +137,7 @@ void check_all_parts(const std::vector<std::string>& names) {
 
 // Each tensor of an expert that the map names must be there. Others need not: the engine takes only
 // the names of files from the map, and a tied head, for example, may still be listed.
-void require_indexed_experts(const ListedTensors& content, const CheckpointFolder& folder,
+void require_indexed_experts(const SourceContents& content, const CheckpointFolder& folder,
                              const TensorFiles& weight_map) {
   std::unordered_set<std::string_view> found;
   for (const SourceTensor& tensor : content.tensors) found.insert(tensor.name);
@@ -149,7 +149,7 @@ void require_indexed_experts(const ListedTensors& content, const CheckpointFolde
 }
 
 // The folder's config.json, if there is one.
-void add_config(ListedTensors& content, CheckpointFolder& folder) {
+void add_config(SourceContents& content, CheckpointFolder& folder) {
   const std::string name = "config.json";
   if (!folder.lists(name)) return;
   in_file(folder.place(name).string(), [&] {
@@ -176,15 +176,15 @@ int64_t front_bytes(ConstBytes begin, int64_t size) {
   return std::max(telling, kSafetensorsLengthBytes + static_cast<int64_t>(length));
 }
 
-ListedTensors list_file(CheckpointFolder& folder, const std::string& name) {
-  ListedTensors content;
+SourceContents list_file(CheckpointFolder& folder, const std::string& name) {
+  SourceContents content{.kind = "safetensors"};
   refuse_other_weights(folder.place(name), {name});
   add_files(content, folder, {name});
   add_config(content, folder);
   return content;
 }
 
-ListedTensors list_checkpoint(CheckpointFolder& folder) {
+SourceContents list_checkpoint(CheckpointFolder& folder) {
   std::vector<std::string> names = folder.safetensors();
   refuse_other_weights(folder.place(""), names);
   const bool consolidated = std::ranges::any_of(
@@ -192,7 +192,7 @@ ListedTensors list_checkpoint(CheckpointFolder& folder) {
   if (consolidated) {
     std::erase_if(names, [](const std::string& name) { return !name.starts_with(kConsolidated); });
   }
-  ListedTensors content;
+  SourceContents content{.kind = "safetensors"};
   TensorFiles weight_map;
   const std::string index = index_name(consolidated);
   if (folder.lists(index)) {

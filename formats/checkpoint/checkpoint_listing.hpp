@@ -5,8 +5,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +26,7 @@ class CheckpointFolder {
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;
   virtual ~CheckpointFolder() = default;
 
-  // A file in it, or with "" the folder, for messages and in ListedTensors.
+  // A file in it, or with "" the folder, for messages and in SourceContents.
   [[nodiscard]] virtual std::filesystem::path place(const std::string& name) const = 0;
   // The names of its *.safetensors, in no order.
   [[nodiscard]] virtual std::vector<std::string> safetensors() const = 0;
@@ -44,15 +42,6 @@ class CheckpointFolder {
   [[nodiscard]] virtual std::vector<FileFront> fronts(const std::vector<std::string>& names) = 0;
 };
 
-// What the headers, the index and config.json say.
-struct ListedTensors {
-  std::vector<FileStatus> files;
-  std::vector<SourceTensor> tensors;  // with file and file_offset
-  std::map<std::string, std::string> attributes;
-  std::optional<std::string> config_json;
-  std::vector<std::string> warnings;
-};
-
 inline constexpr std::string_view kSafetensorsSuffix = ".safetensors";
 
 // The name of a checkpoint's index; `consolidated`: beside consolidated*.safetensors.
@@ -62,9 +51,9 @@ inline constexpr std::string_view kSafetensorsSuffix = ".safetensors";
 // consolidated*.safetensors, or if there are none, all *.safetensors. (Beside consolidated files,
 // the index names them.) Lists all tensors of the files, whether or not the index names them, files
 // in the natural order of their names. Reads only headers, index and config.json.
-[[nodiscard]] ListedTensors list_checkpoint(CheckpointFolder& folder);
+[[nodiscard]] SourceContents list_checkpoint(CheckpointFolder& folder);
 // The same of one file, and the config.json beside it if there is one.
-[[nodiscard]] ListedTensors list_file(CheckpointFolder& folder, const std::string& name);
+[[nodiscard]] SourceContents list_file(CheckpointFolder& folder, const std::string& name);
 
 // The bytes of a file that its header takes, by its first kSafetensorsLengthBytes bytes: of a file
 // of `size` bytes, but at least kTellingBytes or all of it. A length that no header has counts as 0.

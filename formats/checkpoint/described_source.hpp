@@ -9,7 +9,7 @@
 
 namespace mxfp4 {
 
-// `manifest` must outlive the source. Throws Error::input for a blob that does not say how its
+// Throws Error::input for a blob that does not say how its
 // checkpoint names the experts.
 [[nodiscard]] std::shared_ptr<Source> open_described_source(const Manifest& manifest);
 

@@ -1,7 +1,5 @@
 #include "formats/checkpoint/far_source.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -15,7 +13,6 @@
 #include "formats/remote/far_folder.hpp"
 #include "formats/remote/read_ahead.hpp"
 #include "lib/core/error.hpp"
-#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -173,9 +170,9 @@ class FarSource final : public Source {
  public:
   explicit FarSource(const std::string& address)
       : ahead_(fetcher_), folder_(fetcher_, open_far_folder(fetcher_, address)) {
-    listed_ = list_checkpoint(folder_);
+    contents_ = list_checkpoint(folder_);
     files_ = folder_.files();
-    for (const SourceTensor& tensor : listed_.tensors) {
+    for (const SourceTensor& tensor : tensors()) {
       const auto at = files_.find(tensor.file);
       file_of_.push_back(at == files_.end() ? nullptr : at->second);
       if (at == files_.end() && !local_.contains(tensor.file)) {
@@ -184,19 +181,9 @@ class FarSource final : public Source {
     }
   }
 
-  [[nodiscard]] std::string_view kind() const override { return "safetensors"; }
-  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override {
-    return listed_.tensors;
-  }
   // Thread-safe.
   void read(size_t index, int64_t offset, MutableBytes out) override {
-    const SourceTensor& tensor = listed_.tensors.at(index);
-    const auto size = static_cast<int64_t>(out.size());
-    const int64_t total = tensor.spec.bytes();
-    if (offset < 0 || offset > total || size > total - offset) {
-      throw Error::internal(fmt::format("{}: read of {} bytes at {} of a tensor of {}",
-                                        shown(tensor.name), size, offset, total));
-    }
+    const SourceTensor& tensor = require_range(index, offset, std::ssize(out));
     const int64_t begin = *tensor.file_offset + offset;
     if (file_of_[index]) return ahead_.read(file_of_[index], begin, out);
     in_file(tensor.file, [&] { PositionedFile(local_.at(tensor.file)).read(begin, out); });
@@ -207,7 +194,7 @@ class FarSource final : public Source {
     for (const SourceRange& range : ranges) {
       if (!file_of_[range.tensor]) continue;
       pieces.push_back({file_of_[range.tensor],
-                        *listed_.tensors[range.tensor].file_offset + range.offset, range.bytes});
+                        *tensors()[range.tensor].file_offset + range.offset, range.bytes});
     }
     ahead_.expect(pieces);
   }
@@ -226,14 +213,6 @@ class FarSource final : public Source {
     const auto local = local_.find(file.path.string());
     return local == local_.end() ? "" : hub_sha256(local->second);
   }
-  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
-    return listed_.attributes;
-  }
-  [[nodiscard]] std::optional<std::string> config_json() const override {
-    return listed_.config_json;
-  }
-  [[nodiscard]] const std::vector<FileStatus>& files() const override { return listed_.files; }
-  [[nodiscard]] std::vector<std::string> warnings() const override { return listed_.warnings; }
   // Each answer was compared with the first one.
   void check_unchanged() const override {}
 
@@ -241,7 +220,6 @@ class FarSource final : public Source {
   Fetcher fetcher_;
   ReadAhead ahead_;
   RemoteCheckpoint folder_;
-  ListedTensors listed_;
   FarFiles files_;
   std::vector<std::shared_ptr<FarFile>> file_of_;  // by tensor; null: in the hub's cache
   std::map<std::string, fs::path> local_;          // of those, by file

@@ -4,13 +4,13 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "formats/checkpoint/other_files.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
 #include "lib/core/error.hpp"
-#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -41,17 +41,12 @@ struct PositionedSource::OpenedFile {
   std::optional<PositionedFile> file;  // guarded by mutex until it is there, and then immutable
 };
 
-PositionedSource::PositionedSource(const fs::path& path) {
-  const std::unique_ptr<Source> mapped = open_safetensors(path);
-  tensors_ = mapped->tensors();
-  attributes_ = mapped->attributes();
-  config_ = mapped->config_json();
-  files_ = mapped->files();
-  warnings_ = mapped->warnings();
-  for (const FileStatus& file : files_) {
+PositionedSource::PositionedSource(const fs::path& path)
+    : Source(open_safetensors(path)->contents()) {
+  for (const FileStatus& file : files()) {
     opened_.emplace(file.path.string(), std::make_unique<OpenedFile>(file));
   }
-  for (const SourceTensor& tensor : tensors_) {
+  for (const SourceTensor& tensor : tensors()) {
     const auto at = opened_.find(tensor.file);
     if (at == opened_.end() || !tensor.file_offset) {
       throw Error::internal(fmt::format("{}: it is not known where its bytes lie", tensor.name));
@@ -63,19 +58,13 @@ PositionedSource::PositionedSource(const fs::path& path) {
 PositionedSource::~PositionedSource() = default;
 
 void PositionedSource::read(size_t index, int64_t offset, MutableBytes out) {
-  const SourceTensor& tensor = tensors_.at(index);
-  const auto size = static_cast<int64_t>(out.size());
-  const int64_t total = tensor.spec.bytes();
-  if (offset < 0 || offset > total || size > total - offset) {
-    throw Error::internal(fmt::format("{}: read of {} bytes at {} of a tensor of {}",
-                                      shown(tensor.name), size, offset, total));
-  }
+  const SourceTensor& tensor = require_range(index, offset, std::ssize(out));
   const Place place = place_of(index);
   in_context(tensor.file, [&] { place.file->read(place.offset + offset, out); });
 }
 
 void PositionedSource::check_unchanged() const {
-  for (const FileStatus& then : files_) {
+  for (const FileStatus& then : files()) {
     in_file(then.path.string(),
             [&] { require_same(then, describe_file(start_.way_to(then.path))); });
   }
@@ -83,7 +72,7 @@ void PositionedSource::check_unchanged() const {
 
 PositionedSource::Place PositionedSource::place_of(size_t index) const {
   OpenedFile& opened = *file_of_[index];
-  const int64_t offset = *tensors_[index].file_offset;
+  const int64_t offset = *tensors()[index].file_offset;
   if (const auto* file = opened.ready.load(std::memory_order_acquire)) return {file, offset};
   const std::scoped_lock lock(opened.mutex);
   if (!opened.file) {

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,16 +28,8 @@ class PositionedSource final : public Source {
   explicit PositionedSource(const std::filesystem::path& path);
   ~PositionedSource() override;
 
-  [[nodiscard]] std::string_view kind() const override { return "safetensors"; }
-  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override { return tensors_; }
   // Thread-safe.
   void read(size_t index, int64_t offset, MutableBytes out) override;
-  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
-    return attributes_;
-  }
-  [[nodiscard]] std::optional<std::string> config_json() const override { return config_; }
-  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
-  [[nodiscard]] std::vector<std::string> warnings() const override { return warnings_; }
   void check_unchanged() const override;
 
   // Opens the tensor's file if that was not done before: a file of which nothing is asked takes no
@@ -50,13 +41,8 @@ class PositionedSource final : public Source {
   struct OpenedFile;
 
   StartingDirectory start_;  // files are opened and looked at later
-  std::vector<SourceTensor> tensors_;
   std::vector<OpenedFile*> file_of_;                           // by tensor
   std::map<std::string, std::unique_ptr<OpenedFile>> opened_;  // by path
-  std::map<std::string, std::string> attributes_;
-  std::optional<std::string> config_;
-  std::vector<FileStatus> files_;
-  std::vector<std::string> warnings_;
 };
 
 }  // namespace mxfp4

@@ -184,8 +184,8 @@ bool is_raw_manifest(const fs::path& path) {
 }
 
 std::unique_ptr<Source> open_raw(const fs::path& path) {
-  MappedTensors content;
-  content.kind = "raw";
+  SourceContents content{.kind = "raw"};
+  MappedTensors mapped;
   RawManifest manifest = in_file(path.string(), [&] {
     content.files.push_back(describe_file(path));
     return parse_raw_manifest(read_text_file(path, kMaxRawManifestBytes));
@@ -199,16 +199,16 @@ std::unique_ptr<Source> open_raw(const fs::path& path) {
       content.config_json = read_text_file(config, kMaxConfigBytes);
     });
   }
-  std::map<std::string, size_t> map_of;  // file -> index in content.maps
+  std::map<std::string, size_t> map_of;  // file -> index in mapped.maps
   for (RawTensor& tensor : manifest.tensors) {
     const fs::path file = dir / tensor.file;
     in_file(file.string(), [&] {
-      const auto [at, added] = map_of.emplace(tensor.file, content.maps.size());
+      const auto [at, added] = map_of.emplace(tensor.file, mapped.maps.size());
       if (added) {
-        content.maps.emplace_back(file);
-        content.files.push_back(content.maps.back().file());
+        mapped.maps.emplace_back(file);
+        content.files.push_back(mapped.maps.back().file());
       }
-      const ConstBytes bytes = content.maps[at->second].bytes();
+      const ConstBytes bytes = mapped.maps[at->second].bytes();
       if (tensor.offset + tensor.nbytes > static_cast<int64_t>(bytes.size())) {
         throw Error::input(fmt::format("{}: needs bytes {} to {}, the file has {}",
                                        shown(tensor.name), tensor.offset,
@@ -219,14 +219,14 @@ std::unique_ptr<Source> open_raw(const fs::path& path) {
         throw Error::input(fmt::format("{}: offset 0 is the header of a NumPy array, not the data",
                                        shown(tensor.name)));
       }
-      content.data.push_back(
+      mapped.data.push_back(
           bytes.subspan(static_cast<size_t>(tensor.offset), static_cast<size_t>(tensor.nbytes)));
     });
     content.tensors.push_back(
         {.name = std::move(tensor.name), .spec = tensor.spec, .file = file.string()});
-    content.checksums.push_back(tensor.checksum);
+    mapped.checksums.push_back(tensor.checksum);
   }
-  return std::make_unique<MappedSource>(std::move(content));
+  return std::make_unique<MappedSource>(std::move(content), std::move(mapped));
 }
 
 }  // namespace mxfp4

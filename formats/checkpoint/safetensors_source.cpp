@@ -61,7 +61,7 @@ class LocalFolder final : public CheckpointFolder {
   [[nodiscard]] std::vector<FileFront> fronts(const std::vector<std::string>& names) override;
 
   // A source of these tensors, which reads the maps.
-  [[nodiscard]] std::unique_ptr<Source> source_of(ListedTensors listed);
+  [[nodiscard]] std::unique_ptr<Source> source_of(SourceContents listed);
 
  private:
   fs::path dir_;
@@ -88,23 +88,17 @@ std::vector<FileFront> LocalFolder::fronts(const std::vector<std::string>& names
   return fronts;
 }
 
-std::unique_ptr<Source> LocalFolder::source_of(ListedTensors listed) {
+std::unique_ptr<Source> LocalFolder::source_of(SourceContents listed) {
   std::map<std::string_view, ConstBytes> bytes_of;
   for (const MappedFile& map : maps_) bytes_of[map.file().path.native()] = map.bytes();
-  MappedTensors content;
-  content.kind = "safetensors";
+  MappedTensors mapped;
   for (const SourceTensor& tensor : listed.tensors) {
-    content.data.push_back(bytes_of.at(tensor.file)
-                               .subspan(static_cast<size_t>(*tensor.file_offset),
-                                        static_cast<size_t>(tensor.spec.bytes())));
+    mapped.data.push_back(bytes_of.at(tensor.file)
+                              .subspan(static_cast<size_t>(*tensor.file_offset),
+                                       static_cast<size_t>(tensor.spec.bytes())));
   }
-  content.maps = std::move(maps_);
-  content.files = std::move(listed.files);
-  content.tensors = std::move(listed.tensors);
-  content.attributes = std::move(listed.attributes);
-  content.config_json = std::move(listed.config_json);
-  content.warnings = std::move(listed.warnings);
-  return std::make_unique<MappedSource>(std::move(content));
+  mapped.maps = std::move(maps_);
+  return std::make_unique<MappedSource>(std::move(listed), std::move(mapped));
 }
 
 }  // namespace
@@ -115,13 +109,13 @@ bool holds_safetensors(const fs::path& dir) {
 
 std::unique_ptr<Source> open_safetensors_file(const fs::path& path) {
   LocalFolder folder(path.parent_path());
-  ListedTensors listed = list_file(folder, path.filename().string());
+  SourceContents listed = list_file(folder, path.filename().string());
   return folder.source_of(std::move(listed));
 }
 
 std::unique_ptr<Source> open_checkpoint_directory(const fs::path& dir) {
   LocalFolder folder(dir);
-  ListedTensors listed = list_checkpoint(folder);
+  SourceContents listed = list_checkpoint(folder);
   return folder.source_of(std::move(listed));
 }
 

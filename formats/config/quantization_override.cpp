@@ -30,104 +30,69 @@ const OnlineShorthand* find_shorthand(const RuleSet& rules, std::string_view nam
   return row == rules.online_shorthands.end() ? nullptr : &*row;
 }
 
-// The reference's message, after the key and the value that it is about.
-std::string located(std::string_view where, const json& value, std::string_view message) {
-  return fmt::format("{}: {}: {}", where,
-                     shown(value.dump(-1, ' ', true, json::error_handler_t::replace)), message);
+// Throws the reference's message, after the key and the value that it is about.
+[[noreturn]] void refuse(std::string_view where, const json& value, std::string_view message,
+                         std::string type = "ValidationError") {
+  throw refusal(fmt::format("{}: {}: {}", where,
+                            shown(value.dump(-1, ' ', true, json::error_handler_t::replace)),
+                            message),
+                std::move(type));
 }
 
-// Collects everything that is wrong, as the reference's validation does. Only a name that is not a
-// string is refused at once.
-class Validation {
- public:
-  explicit Validation(const RuleSet& rules) : rules_(rules) {}
+std::string known_name(const RuleSet& rules, std::string_view where, const std::string& text) {
+  if (find_key_row(rules, text) != nullptr) return text;
+  std::vector<std::string_view> names;
+  for (const ActivationKeyRow& row : rules.keys) names.push_back(row.name);
+  std::ranges::sort(names);
+  refuse(where, text,
+         fmt::format("Value error, unknown quantization name {}; expected one of {}",
+                     python_repr(text), python_list(names)));
+}
 
-  // `where`: "linear" or "moe".
-  std::optional<OverrideSpec> spec(const std::string& where, const json& value) {
-    if (value.is_null()) return std::nullopt;
-    if (value.is_string()) return named_spec(where, value.get_ref<const std::string&>());
-    if (!value.is_object()) {
-      add(where, value, "Input should be a dictionary or an instance of QuantSpec");
-      return std::nullopt;
-    }
-    OverrideSpec out;
-    for (const auto& [key, member] : value.items()) {
-      const std::string at = fmt::format("{}.{}", where, shown(key));
-      if (key == "weight" || key == "activation") {
-        (key == "weight" ? out.weight : out.activation) = name(at, member);
-      } else {
-        add(at, member, "Unexpected keyword argument");
-      }
-    }
-    return out;
-  }
+std::optional<std::string> read_name(const RuleSet& rules, std::string_view where,
+                                     const json& value) {
+  if (value.is_null()) return std::nullopt;
+  if (value.is_string()) return known_name(rules, where, value.get_ref<const std::string&>());
+  refuse(where, value, fmt::format("expected str or QuantKey, got {}", python_type_name(value)),
+         "TypeError");
+}
 
-  std::vector<std::string> ignore(const json& value) {
-    std::vector<std::string> out;
-    if (!value.is_array()) {
-      add("ignore", value, "Input should be a valid list");
-      return out;
-    }
-    for (const json& item : value) {
-      if (item.is_string()) {
-        out.push_back(item.get_ref<const std::string&>());
-      } else {
-        add("ignore", item, "Input should be a valid string");
-      }
-    }
-    return out;
-  }
-
-  void add(std::string_view where, const json& value, std::string_view message) {
-    messages_.push_back(located(where, value, message));
-  }
-
-  void finish() const {
-    if (messages_.empty()) return;
-    std::string text;
-    for (const std::string& message : messages_) {
-      text += fmt::format("{}{}", text.empty() ? "" : "; ", message);
-    }
-    throw refusal(std::move(text), "ValidationError");
-  }
-
- private:
-  std::optional<OverrideSpec> named_spec(const std::string& where, const std::string& text) {
-    const OnlineShorthand* shorthand = find_shorthand(rules_, text);
-    if (shorthand == nullptr) return OverrideSpec{known_name(where, text), std::nullopt};
+// `where`: "linear" or "moe".
+std::optional<OverrideSpec> read_spec(const RuleSet& rules, const std::string& where,
+                                      const json& value) {
+  if (value.is_null()) return std::nullopt;
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    const OnlineShorthand* shorthand = find_shorthand(rules, text);
+    if (shorthand == nullptr) return OverrideSpec{known_name(rules, where, text), std::nullopt};
     const std::string_view weight =
         where == "linear" ? shorthand->linear_weight : shorthand->moe_weight;
-    if (weight.empty()) {
-      add(where, text,
-          fmt::format("Value error, online shorthand {} does not define a linear spec",
-                      python_repr(text)));
-      return std::nullopt;
-    }
-    return OverrideSpec{std::string(weight), std::nullopt};
+    if (!weight.empty()) return OverrideSpec{std::string(weight), std::nullopt};
+    refuse(where, value,
+           fmt::format("Value error, online shorthand {} does not define a linear spec",
+                       python_repr(text)));
   }
-
-  std::optional<std::string> name(const std::string& where, const json& value) {
-    if (value.is_null()) return std::nullopt;
-    if (value.is_string()) return known_name(where, value.get_ref<const std::string&>());
-    throw refusal(located(where, value,
-                          fmt::format("expected str or QuantKey, got {}", python_type_name(value))),
-                  "TypeError");
+  if (!value.is_object()) {
+    refuse(where, value, "Input should be a dictionary or an instance of QuantSpec");
   }
-
-  std::optional<std::string> known_name(const std::string& where, const std::string& text) {
-    if (find_key_row(rules_, text) != nullptr) return text;
-    std::vector<std::string_view> names;
-    for (const ActivationKeyRow& row : rules_.keys) names.push_back(row.name);
-    std::ranges::sort(names);
-    add(where, text,
-        fmt::format("Value error, unknown quantization name {}; expected one of {}",
-                    python_repr(text), python_list(names)));
-    return std::nullopt;
+  OverrideSpec out;
+  for (const auto& [key, member] : value.items()) {
+    const std::string at = fmt::format("{}.{}", where, shown(key));
+    if (key != "weight" && key != "activation") refuse(at, member, "Unexpected keyword argument");
+    (key == "weight" ? out.weight : out.activation) = read_name(rules, at, member);
   }
+  return out;
+}
 
-  const RuleSet& rules_;
-  std::vector<std::string> messages_;
-};
+std::vector<std::string> read_ignore(const json& value) {
+  if (!value.is_array()) refuse("ignore", value, "Input should be a valid list");
+  std::vector<std::string> out;
+  for (const json& item : value) {
+    if (!item.is_string()) refuse("ignore", item, "Input should be a valid string");
+    out.push_back(item.get_ref<const std::string&>());
+  }
+  return out;
+}
 
 // Throws unless the engine accepts a configuration beside this value of --quantization: "online" or
 // a shorthand, or none at all in releases that have the user's override.
@@ -150,20 +115,14 @@ QuantizationOverride validate(const RuleSet& rules, const json& value) {
     throw Error::input(fmt::format("expected a JSON object, found {}", value.type_name()));
   }
   QuantizationOverride out;
-  Validation validation(rules);
-  const json null;
-  const auto member = [&](const char* key) -> const json& {
-    return value.contains(key) ? value.at(key) : null;
-  };
-  out.linear = validation.spec("linear", member("linear"));
-  out.moe = validation.spec("moe", member("moe"));
-  if (value.contains("ignore")) out.ignore = validation.ignore(value.at("ignore"));
-  for (const auto& item : value.items()) {
-    if (item.key() != "linear" && item.key() != "moe" && item.key() != "ignore") {
-      validation.add(shown(item.key()), item.value(), "Unexpected keyword argument");
+  if (value.contains("linear")) out.linear = read_spec(rules, "linear", value.at("linear"));
+  if (value.contains("moe")) out.moe = read_spec(rules, "moe", value.at("moe"));
+  if (value.contains("ignore")) out.ignore = read_ignore(value.at("ignore"));
+  for (const auto& [key, member] : value.items()) {
+    if (key != "linear" && key != "moe" && key != "ignore") {
+      refuse(shown(key), member, "Unexpected keyword argument");
     }
   }
-  validation.finish();
   return out;
 }
 

@@ -19,35 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ConfigSource final : public Source {
- public:
-  ConfigSource(std::string text, const fs::path& file) : text_(std::move(text)) {
-    const ModelConfig config = parse_model_config(text_, file.string());
-    for (NamedTensor& tensor : imagine_tensors(config)) {
-      tensors_.push_back({std::move(tensor.name), tensor.spec, std::move(tensor.file)});
-    }
-    std::error_code ignored;
-    if (fs::is_regular_file(file, ignored)) files_.push_back(describe_file(file));
-  }
-
-  [[nodiscard]] std::string_view kind() const override { return kConfigKind; }
-  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override { return tensors_; }
-  void read(size_t /*index*/, int64_t /*offset*/, MutableBytes /*out*/) override {
-    throw Error::internal("a config holds no weights");
-  }
-  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
-    return attributes_;
-  }
-  [[nodiscard]] std::optional<std::string> config_json() const override { return text_; }
-  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
-
- private:
-  std::string text_;
-  std::vector<SourceTensor> tensors_;
-  std::map<std::string, std::string> attributes_;
-  std::vector<FileStatus> files_;
-};
-
 // Whether the directory has weights in any format: other programs' formats are refused in words of
 // their own. An index without one of its files came with the other small files.
 bool holds_weights(const fs::path& dir) {
@@ -90,7 +61,13 @@ std::optional<fs::path> config_without_weights(const fs::path& path) {
 }
 
 std::shared_ptr<Source> open_config(const std::string& text, const fs::path& file) {
-  return std::make_shared<ConfigSource>(text, file);
+  SourceContents contents{.kind = kConfigKind, .config_json = text};
+  for (NamedTensor& tensor : imagine_tensors(parse_model_config(text, file.string()))) {
+    contents.tensors.push_back({std::move(tensor.name), tensor.spec, std::move(tensor.file)});
+  }
+  std::error_code ignored;
+  if (fs::is_regular_file(file, ignored)) contents.files.push_back(describe_file(file));
+  return std::make_shared<Source>(std::move(contents));
 }
 
 }  // namespace mxfp4

@@ -21,8 +21,8 @@ inline constexpr std::string_view kConfigKind = "config";
 [[nodiscard]] std::optional<std::filesystem::path> config_without_weights(
     const std::filesystem::path& path);
 
-// A source of the tensors that the model has by its config; read() is an internal error. `file` is
-// for messages, and the source's only file if it exists. Throws Error::input naming file and key.
+// A source of the tensors that the model has by its config; it has no data. `file` is for
+// messages, and the source's only file if it exists. Throws Error::input naming file and key.
 [[nodiscard]] std::shared_ptr<Source> open_config(const std::string& text,
                                                   const std::filesystem::path& file);
 

@@ -81,9 +81,8 @@ ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOpti
         throw Error::input(
             fmt::format("no MXFP4 expert layers among its {} tensors", tensors.size()));
       }
-      for (std::string& warning : checkpoint.source->warnings()) {
-        model.warnings.push_back(std::move(warning));
-      }
+      const std::vector<std::string>& warnings = checkpoint.source->warnings();
+      model.warnings.insert(model.warnings.end(), warnings.begin(), warnings.end());
       return model;
     });
   } catch (const Error& error) {

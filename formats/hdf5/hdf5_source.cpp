@@ -50,16 +50,17 @@ class Hdf5Source final : public Source {
           file->read(read.dataset, read.offset,
                      window_.bytes().first(static_cast<size_t>(read.size)));
         }) {
-    files_.push_back(map_.file());
+    contents_.kind = "hdf5";
+    contents_.files.push_back(map_.file());
     Hdf5Index index = decode_hdf5_index(child_.ask(""));
-    attributes_ = std::move(index.attributes);
-    check_attribute(attributes_, "format", {"mxfp4-hdf5"});
-    check_attribute(attributes_, "version", {"1"});
-    check_attribute(attributes_, "layout", {"checkpoint", "loaded"});
-    if (auto config = attributes_.extract("config_json")) config_ = std::move(config.mapped());
+    contents_.attributes = std::move(index.attributes);
+    check_attribute(contents_.attributes, "format", {"mxfp4-hdf5"});
+    check_attribute(contents_.attributes, "version", {"1"});
+    check_attribute(contents_.attributes, "layout", {"checkpoint", "loaded"});
+    if (auto config = contents_.attributes.extract("config_json")) contents_.config_json = std::move(config.mapped());
     if (!index.passed_over.empty()) {
       const std::string others = fmt::format("; {} more such", index.passed_over.size() - 1);
-      warnings_.push_back(fmt::format("{}: {}: passed over{}", name_, index.passed_over.front(),
+      contents_.warnings.push_back(fmt::format("{}: {}: passed over{}", name_, index.passed_over.front(),
                                       index.passed_over.size() > 1 ? others : ""));
     }
     datasets_ = std::move(index.datasets);
@@ -67,26 +68,16 @@ class Hdf5Source final : public Source {
     for (const Hdf5Dataset& dataset : datasets_) {
       in_context(shown(dataset.name), [&] {
         dataset.check(map_.file().size);
-        if (!tensors_.empty() && tensors_.back().name == dataset.name) {
+        if (!contents_.tensors.empty() && contents_.tensors.back().name == dataset.name) {
           throw Error::input("two datasets have this name");
         }
       });
-      tensors_.push_back({.name = dataset.name, .spec = dataset.spec, .file = name_});
+      contents_.tensors.push_back({.name = dataset.name, .spec = dataset.spec, .file = name_});
     }
   }
 
-  [[nodiscard]] std::string_view kind() const override { return "hdf5"; }
-  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override { return tensors_; }
-  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
-    return attributes_;
-  }
-  [[nodiscard]] std::optional<std::string> config_json() const override { return config_; }
-  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
-  [[nodiscard]] std::vector<std::string> warnings() const override { return warnings_; }
-
   void read(size_t index, int64_t offset, MutableBytes out) override {
-    const Hdf5Dataset& dataset = datasets_.at(index);
-    check_range(dataset, offset, static_cast<int64_t>(out.size()));
+    const Hdf5Dataset& dataset = dataset_of(index, offset, std::ssize(out));
     if (maps(index)) {
       std::ranges::copy(mapped(dataset, offset, static_cast<int64_t>(out.size())), out.begin());
       return;
@@ -109,22 +100,18 @@ class Hdf5Source final : public Source {
 
   [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override {
     if (!maps(index)) return {};
-    const Hdf5Dataset& dataset = datasets_[index];
-    check_range(dataset, offset, size);
-    return mapped(dataset, offset, size);
+    return mapped(dataset_of(index, offset, size), offset, size);
   }
 
   void release(ConstBytes view) const noexcept override { release_pages(view); }
 
  private:
-  static void check_range(const Hdf5Dataset& dataset, int64_t offset, int64_t size) {
-    const int64_t total = dataset.spec.bytes();
-    const int64_t width = dtype_bytes(dataset.spec.dtype);
-    if (offset < 0 || size < 0 || offset > total || size > total - offset || offset % width != 0 ||
-        size % width != 0) {
-      throw Error::internal(
-          fmt::format("read of {} bytes at {} of a tensor of {}", size, offset, total));
-    }
+  // Whole elements of a dataset.
+  const Hdf5Dataset& dataset_of(size_t index, int64_t offset, int64_t size) const {
+    const int64_t width = dtype_bytes(require_range(index, offset, size).spec.dtype);
+    if (offset % width == 0 && size % width == 0) return datasets_[index];
+    throw Error::internal(
+        fmt::format("read of {} bytes at {}, elements have {}", size, offset, width));
   }
 
   [[nodiscard]] ConstBytes mapped(const Hdf5Dataset& dataset, int64_t offset, int64_t size) const {
@@ -136,12 +123,7 @@ class Hdf5Source final : public Source {
   MappedFile map_;
   SharedMemory window_;
   ChildProcess child_;
-  std::vector<FileStatus> files_;
-  std::map<std::string, std::string> attributes_;
-  std::optional<std::string> config_;
   std::vector<Hdf5Dataset> datasets_;
-  std::vector<SourceTensor> tensors_;  // of each dataset
-  std::vector<std::string> warnings_;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/os/file.hpp"
@@ -57,23 +58,51 @@ struct SourceOrigin {
   std::set<std::string> left_out{};  // experts' fields that it has and this source has not: "bias"
 };
 
+// What a source lists, without data.
+struct SourceContents {
+  std::string_view kind;          // a literal: "safetensors", "hdf5", "raw"
+  std::vector<FileStatus> files{};  // every file that was opened, configuration included
+  std::vector<SourceTensor> tensors{};
+  // String attributes of the container: safetensors __metadata__, HDF5 root attributes, raw
+  // manifest entries ("family", "w13_order", "layout", ...).
+  std::map<std::string, std::string> attributes{};
+  std::optional<std::string> config_json{};  // the text of the model's, if the container carries one
+  // What the user should know of the container although it can be read.
+  std::vector<std::string> warnings{};
+  std::optional<SourceOrigin> origin{};  // of a source that is made from another one
+};
+
 // Everything about the tensors (names, dtypes, shapes, that their bytes lie inside the files) is
 // validated when the source is opened; only reading the data can fail later. Errors are
-// Error::input and name file and tensor.
+// Error::input and name file and tensor. This class itself is a source without data, with which a
+// conversion is decided.
 class Source {
  public:
-  Source() = default;
+  explicit Source(SourceContents contents = {}) : contents_(std::move(contents)) {}
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
   virtual ~Source() = default;
 
-  [[nodiscard]] virtual std::string_view kind() const = 0;  // "safetensors", "hdf5", "raw"
-  [[nodiscard]] virtual const std::vector<SourceTensor>& tensors() const = 0;
+  [[nodiscard]] const SourceContents& contents() const { return contents_; }
+  [[nodiscard]] std::string_view kind() const { return contents_.kind; }
+  [[nodiscard]] const std::vector<SourceTensor>& tensors() const { return contents_.tensors; }
+  [[nodiscard]] const std::vector<FileStatus>& files() const { return contents_.files; }
+  [[nodiscard]] const std::map<std::string, std::string>& attributes() const {
+    return contents_.attributes;
+  }
+  [[nodiscard]] const std::optional<std::string>& config_json() const {
+    return contents_.config_json;
+  }
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return contents_.warnings; }
+  // Null for a checkpoint.
+  [[nodiscard]] const SourceOrigin* origin() const {
+    return contents_.origin ? &*contents_.origin : nullptr;
+  }
 
   // Copies bytes [offset, offset + out.size()) of tensor `index` (row-major, little-endian, dtype
   // as in its spec) to `out`. Offset and size are whole elements. One call at a time, unless
   // reads_in_parallel().
-  virtual void read(size_t index, int64_t offset, MutableBytes out) = 0;
+  virtual void read(size_t index, int64_t offset, MutableBytes out);
 
   // Whether several threads may call read() at once: where that makes the bytes, not only
   // copies them.
@@ -105,14 +134,6 @@ class Source {
   // Advises that bytes which view() returned will not be read again soon. Thread-safe.
   virtual void release(ConstBytes view) const noexcept { (void)view; }
 
-  // String attributes of the container: safetensors __metadata__, HDF5 root attributes, raw
-  // manifest entries ("family", "w13_order", "layout", ...).
-  [[nodiscard]] virtual const std::map<std::string, std::string>& attributes() const = 0;
-  // The text of the model's config.json, if the container carries one.
-  [[nodiscard]] virtual std::optional<std::string> config_json() const = 0;
-  // Every file that was opened, configuration included.
-  [[nodiscard]] virtual const std::vector<FileStatus>& files() const = 0;
-
   // The names of the files beside a far source's tensors; `complete`: false if there may be others.
   [[nodiscard]] virtual std::vector<std::string> names_beside(bool& complete) const {
     complete = true;
@@ -130,15 +151,15 @@ class Source {
     return hub_sha256(file.path);
   }
 
-  // The checkpoint behind a source that is made from another one; null for a checkpoint.
-  [[nodiscard]] virtual const SourceOrigin* origin() const { return nullptr; }
-
-  // What the user should know of the container although it can be read.
-  [[nodiscard]] virtual std::vector<std::string> warnings() const { return {}; }
-
   // Throws Error::input if one of files() no longer has the size and mtime that it had when the
   // source was opened: bytes read since then cannot be trusted.
   virtual void check_unchanged() const;
+
+ protected:
+  // Tensor `index`. Throws Error::internal unless it has the bytes [offset, offset + size).
+  const SourceTensor& require_range(size_t index, int64_t offset, int64_t size) const;
+
+  SourceContents contents_;
 };
 
 }  // namespace mxfp4

@@ -134,15 +134,13 @@ TEST(DeploymentJson, TargetFile) {
             "key \"arch\" appears twice in one object");
 }
 
-TEST(QuantizationOverride, SeveralFaultsAreAllNamed) {
+TEST(QuantizationOverride, TheFirstFaultIsNamed) {
   const auto refused = [](std::string_view text) {
     return parse_refusal(
         [&] { return parse_quantization_config(revision_by_name("vllm-2026-05-18"), text); });
   };
   EXPECT_EQ(refused(R"({"linear":3,"moe":{"act":1},"ignore":[1],"x":0})"),
-            "linear: 3: Input should be a dictionary or an instance of QuantSpec; "
-            "moe.act: 1: Unexpected keyword argument; ignore: 1: Input should be a valid string; "
-            "x: 0: Unexpected keyword argument");
+            "linear: 3: Input should be a dictionary or an instance of QuantSpec");
   EXPECT_EQ(refused(R"({"moe":{"activation":true}})"),
             "moe.activation: true: expected str or QuantKey, got bool");
   EXPECT_EQ(refused(R"({"moe":{"weight":1.5}})"),

@@ -25,20 +25,7 @@ namespace mxfp4::test {
 class UnreadSource : public Source {
  public:
   explicit UnreadSource(int64_t mtime_ns)
-      : files_{{.path = "x", .size = 1, .mtime_ns = mtime_ns}} {}
-  [[nodiscard]] std::string_view kind() const override { return "unread"; }
-  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override { return tensors_; }
-  void read(size_t /*index*/, int64_t /*offset*/, MutableBytes /*out*/) override {}
-  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
-    return attributes_;
-  }
-  [[nodiscard]] std::optional<std::string> config_json() const override { return std::nullopt; }
-  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
-
- private:
-  std::vector<SourceTensor> tensors_;
-  std::map<std::string, std::string> attributes_;
-  std::vector<FileStatus> files_;
+      : Source({.kind = "unread", .files = {{.path = "x", .size = 1, .mtime_ns = mtime_ns}}}) {}
 };
 
 struct OutRun {

@@ -16,43 +16,33 @@ namespace {
 // Tensors of zeros; counts what is read of each.
 class CountingSource final : public Source {
  public:
-  explicit CountingSource(std::vector<SourceTensor> tensors) : tensors_(std::move(tensors)) {
-    read_.resize(tensors_.size());
+  explicit CountingSource(std::vector<SourceTensor> tensors)
+      : Source({.kind = "counting", .tensors = std::move(tensors)}) {
+    read_.resize(contents_.tensors.size());
   }
-  [[nodiscard]] std::string_view kind() const override { return "counting"; }
-  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override { return tensors_; }
   void read(size_t index, int64_t /*offset*/, MutableBytes out) override {
     std::fill(out.begin(), out.end(), std::byte{0});
     read_[index] += static_cast<int64_t>(out.size());
   }
-  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
-    return attributes_;
-  }
-  [[nodiscard]] std::optional<std::string> config_json() const override { return std::nullopt; }
-  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
   [[nodiscard]] int64_t bytes_read(size_t index) const { return read_[index]; }
 
  private:
-  std::vector<SourceTensor> tensors_;
   std::vector<int64_t> read_;
-  std::map<std::string, std::string> attributes_;
-  std::vector<FileStatus> files_;
 };
 
 // Tensors side by side in one block of zeros; counts how often each byte is let go.
 class MappedSource final : public Source {
  public:
-  explicit MappedSource(std::vector<SourceTensor> tensors) : tensors_(std::move(tensors)) {
+  explicit MappedSource(std::vector<SourceTensor> tensors)
+      : Source({.kind = "mapped", .tensors = std::move(tensors)}) {
     size_t bytes = 0;
-    for (const SourceTensor& tensor : tensors_) {
+    for (const SourceTensor& tensor : contents_.tensors) {
       begin_.push_back(bytes);
       bytes += static_cast<size_t>(tensor.spec.bytes());
     }
     bytes_.resize(bytes);
     released_.resize(bytes);
   }
-  [[nodiscard]] std::string_view kind() const override { return "mapped"; }
-  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override { return tensors_; }
   void read(size_t /*index*/, int64_t /*offset*/, MutableBytes /*out*/) override { FAIL(); }
   [[nodiscard]] bool maps(size_t /*index*/) const override { return true; }
   [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override {
@@ -62,20 +52,12 @@ class MappedSource final : public Source {
   void release(ConstBytes view) const noexcept override {
     for (const std::byte& byte : view) ++released_[static_cast<size_t>(&byte - bytes_.data())];
   }
-  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
-    return attributes_;
-  }
-  [[nodiscard]] std::optional<std::string> config_json() const override { return std::nullopt; }
-  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
   [[nodiscard]] const std::vector<int>& released() const { return released_; }
 
  private:
-  std::vector<SourceTensor> tensors_;
   std::vector<size_t> begin_;
   std::vector<std::byte> bytes_;
   mutable std::vector<int> released_;
-  std::map<std::string, std::string> attributes_;
-  std::vector<FileStatus> files_;
 };
 
 std::vector<SourceTensor> two_layers() {
@@ -174,50 +156,41 @@ TEST(ReadOnce, AllThatIsMappedIsLetGo) {
 // Bytes that tell their places. All tensors but up_proj are mapped.
 class PartlyMappedSource final : public Source {
  public:
-  explicit PartlyMappedSource(std::vector<SourceTensor> tensors) : tensors_(std::move(tensors)) {
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      std::vector<std::byte> bytes(static_cast<size_t>(tensors_[i].spec.bytes()));
+  explicit PartlyMappedSource(std::vector<SourceTensor> tensors)
+      : Source({.kind = "partly mapped", .tensors = std::move(tensors)}) {
+    for (size_t i = 0; i < contents_.tensors.size(); ++i) {
+      std::vector<std::byte> bytes(static_cast<size_t>(contents_.tensors[i].spec.bytes()));
       for (size_t k = 0; k < bytes.size(); ++k) {
         bytes[k] = static_cast<std::byte>((k * 31 + i * 7) & 0xFF);
       }
       data_.push_back(std::move(bytes));
     }
   }
-  [[nodiscard]] std::string_view kind() const override { return "partly mapped"; }
-  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override { return tensors_; }
   void read(size_t index, int64_t offset, MutableBytes out) override {
     std::memcpy(out.data(), data_[index].data() + offset, out.size());
   }
   [[nodiscard]] bool maps(size_t index) const override {
-    return tensors_[index].name.find("up_proj") == std::string::npos;
+    return tensors()[index].name.find("up_proj") == std::string::npos;
   }
   [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override {
     if (!maps(index)) return {};
     return ConstBytes(data_[index]).subspan(static_cast<size_t>(offset), static_cast<size_t>(size));
   }
-  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
-    return attributes_;
-  }
-  [[nodiscard]] std::optional<std::string> config_json() const override { return std::nullopt; }
-  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
 
   void release(ConstBytes view) const noexcept override {
     released_ += static_cast<int64_t>(view.size());
   }
   [[nodiscard]] int64_t released() const { return released_; }
   [[nodiscard]] const std::vector<std::byte>& data(const std::string& ending) const {
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (tensors_[i].name.ends_with(ending)) return data_[i];
+    for (size_t i = 0; i < tensors().size(); ++i) {
+      if (tensors()[i].name.ends_with(ending)) return data_[i];
     }
     throw Error::internal("no tensor " + ending);
   }
 
  private:
-  std::vector<SourceTensor> tensors_;
   std::vector<std::vector<std::byte>> data_;
   mutable int64_t released_ = 0;
-  std::map<std::string, std::string> attributes_;
-  std::vector<FileStatus> files_;
 };
 
 TEST(ReadOnce, PartsThatAreNotMappedAreReadWithThoseThatAre) {

@@ -20,35 +20,26 @@ namespace fs = std::filesystem;
 // Tensors in memory, read by rows as a chunked container is.
 class RowSource : public Source {
  public:
+  RowSource() : Source({.kind = "rows"}) {}
   void add(std::string name, DType dtype, std::vector<int64_t> dims) {
     const TensorSpec spec{dtype, Shape(std::span<const int64_t>(dims))};
     std::vector<std::byte> data(static_cast<size_t>(spec.bytes()));
     for (size_t i = 0; i < data.size(); ++i) {
-      data[i] = static_cast<std::byte>((i * 7 + tensors_.size()) & 0xFF);
+      data[i] = static_cast<std::byte>((i * 7 + tensors().size()) & 0xFF);
     }
-    tensors_.push_back({std::move(name), spec, "memory"});
+    contents_.tensors.push_back({std::move(name), spec, "memory"});
     data_.push_back(std::move(data));
   }
-  [[nodiscard]] std::string_view kind() const override { return "rows"; }
-  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override { return tensors_; }
   void read(size_t index, int64_t offset, MutableBytes out) override {
     std::memcpy(out.data(), data_.at(index).data() + offset, out.size());
     largest_ = std::max(largest_, out.size());
   }
-  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
-    return attributes_;
-  }
-  [[nodiscard]] std::optional<std::string> config_json() const override { return std::nullopt; }
-  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
 
   [[nodiscard]] const std::vector<std::byte>& data(size_t index) const { return data_[index]; }
   [[nodiscard]] size_t largest_read() const { return largest_; }
 
  private:
-  std::vector<SourceTensor> tensors_;
   std::vector<std::vector<std::byte>> data_;
-  std::map<std::string, std::string> attributes_;
-  std::vector<FileStatus> files_;
   size_t largest_ = 0;
 };
 
