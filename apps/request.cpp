@@ -226,7 +226,7 @@ CheckpointOptions checkpoint_from(const InputOptions& options, std::optional<Fam
 }
 
 Conversion conversion_for(const RequestFlags& flags, const ConversionRequest& request,
-                                 const OpenedCheckpoint* checkpoint) {
+                          const OpenedCheckpoint* checkpoint) {
   try {
     Conversion decided = decide_conversion(request, checkpoint);
     require_tested_versions(flags, decided);

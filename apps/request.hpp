@@ -8,7 +8,6 @@
 
 #include "apps/options.hpp"
 #include "formats/decision/decide.hpp"
-#include "formats/decision/decide.hpp"
 
 namespace mxfp4 {
 

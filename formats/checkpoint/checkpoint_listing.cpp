@@ -15,6 +15,7 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/checkpoint/other_files.hpp"
+#include "formats/os/positioned_file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "formats/safetensors/weight_map.hpp"
 #include "formats/source/natural_order.hpp"
@@ -143,7 +144,8 @@ void require_indexed_experts(const SourceContents& content, const CheckpointFold
   for (const SourceTensor& tensor : content.tensors) found.insert(tensor.name);
   for (const auto& [name, file] : weight_map) {
     if (!names_expert(name) || found.contains(name)) continue;
-    throw Error::input(fmt::format("{}: the index says that it is here, but it is not", shown(name)))
+    throw Error::input(
+        fmt::format("{}: the index says that it is here, but it is not", shown(name)))
         .in_file(folder.place(file).string());
   }
 }
@@ -174,6 +176,17 @@ int64_t front_bytes(ConstBytes begin, int64_t size) {
   const int64_t most = std::min(kMaxSafetensorsHeader, size - kSafetensorsLengthBytes);
   if (length > static_cast<uint64_t>(most)) return telling;  // refused by who parses them
   return std::max(telling, kSafetensorsLengthBytes + static_cast<int64_t>(length));
+}
+
+FileFront local_front(const std::filesystem::path& path) {
+  FileFront front{describe_file(path), {}};
+  const PositionedFile file(path);
+  for (const bool whole : {false, true}) {
+    const ConstBytes known = whole ? ConstBytes(front.bytes) : ConstBytes();
+    front.bytes.resize(static_cast<size_t>(front_bytes(known, front.file.size)));
+    file.read(0, front.bytes);
+  }
+  return front;
 }
 
 SourceContents list_file(CheckpointFolder& folder, const std::string& name) {

@@ -118,17 +118,6 @@ class RemoteCheckpoint final : public CheckpointFolder {
   FarFiles files_;
 };
 
-FileFront local_front(const fs::path& path, const fs::path& name) {
-  FileFront front{describe_file(path), {}};
-  const PositionedFile file(path);
-  front.bytes.resize(static_cast<size_t>(front_bytes({}, front.file.size)));
-  file.read(0, front.bytes);
-  front.bytes.resize(static_cast<size_t>(front_bytes(front.bytes, front.file.size)));
-  file.read(0, front.bytes);
-  front.file.path = name;
-  return front;
-}
-
 // All files are asked at once, for a first part, and then for what the header lacks.
 std::vector<FileFront> RemoteCheckpoint::fronts(const std::vector<std::string>& names) {
   struct Asked {
@@ -151,7 +140,8 @@ std::vector<FileFront> RemoteCheckpoint::fronts(const std::vector<std::string>& 
   for (size_t i = 0; i < names.size(); ++i) {
     const Asked& ask = asked[i];
     if (!ask.file) {
-      fronts.push_back(local_front(folder_.cached(names[i]), place(names[i])));
+      fronts.push_back(local_front(folder_.cached(names[i])));
+      fronts.back().file.path = place(names[i]);
       continue;
     }
     FileFront front{status_of(*ask.file), {}};
@@ -193,8 +183,8 @@ class FarSource final : public Source {
     std::vector<FarPiece> pieces;
     for (const SourceRange& range : ranges) {
       if (!file_of_[range.tensor]) continue;
-      pieces.push_back({file_of_[range.tensor],
-                        *tensors()[range.tensor].file_offset + range.offset, range.bytes});
+      pieces.push_back({file_of_[range.tensor], *tensors()[range.tensor].file_offset + range.offset,
+                        range.bytes});
     }
     ahead_.expect(pieces);
   }

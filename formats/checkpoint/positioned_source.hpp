@@ -40,8 +40,8 @@ class PositionedSource final : public Source {
  private:
   struct OpenedFile;
 
-  StartingDirectory start_;  // files are opened and looked at later
-  std::vector<OpenedFile*> file_of_;                           // by tensor
+  StartingDirectory start_;           // files are opened and looked at later
+  std::vector<OpenedFile*> file_of_;  // by tensor
   std::map<std::string, std::unique_ptr<OpenedFile>> opened_;  // by path
 };
 

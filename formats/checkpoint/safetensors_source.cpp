@@ -10,7 +10,6 @@
 
 #include "formats/checkpoint/checkpoint_listing.hpp"
 #include "formats/checkpoint/mapped_source.hpp"
-#include "formats/os/positioned_file.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -68,21 +67,14 @@ class LocalFolder final : public CheckpointFolder {
   std::vector<MappedFile> maps_;
 };
 
-// The first bytes are read, not taken from the map: who opens a checkpoint in a library may have no
-// handler for the signal that a truncated map raises.
 std::vector<FileFront> LocalFolder::fronts(const std::vector<std::string>& names) {
   std::vector<FileFront> fronts;
   for (const std::string& name : names) {
     const fs::path path = dir_ / name;
     in_file(path.string(), [&] {
       maps_.emplace_back(path);
-      FileFront front{maps_.back().file(), {}};
-      const PositionedFile file(path);
-      front.bytes.resize(static_cast<size_t>(front_bytes({}, front.file.size)));
-      file.read(0, front.bytes);
-      front.bytes.resize(static_cast<size_t>(front_bytes(front.bytes, front.file.size)));
-      file.read(0, front.bytes);
-      fronts.push_back(std::move(front));
+      fronts.push_back(local_front(path));
+      fronts.back().file = maps_.back().file();
     });
   }
   return fronts;

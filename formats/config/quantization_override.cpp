@@ -33,10 +33,10 @@ const OnlineShorthand* find_shorthand(const RuleSet& rules, std::string_view nam
 // Throws the reference's message, after the key and the value that it is about.
 [[noreturn]] void refuse(std::string_view where, const json& value, std::string_view message,
                          std::string type = "ValidationError") {
-  throw refusal(fmt::format("{}: {}: {}", where,
-                            shown(value.dump(-1, ' ', true, json::error_handler_t::replace)),
-                            message),
-                std::move(type));
+  throw refusal(
+      fmt::format("{}: {}: {}", where,
+                  shown(value.dump(-1, ' ', true, json::error_handler_t::replace)), message),
+      std::move(type));
 }
 
 std::string known_name(const RuleSet& rules, std::string_view where, const std::string& text) {

@@ -138,7 +138,8 @@ Quantization read_quantization(const QuantizationJson& text) {
   } else if (name.is_string()) {
     method.name = name.get<std::string>();
   } else {
-    throw Error::input(refused_value(text.where, "quant_method", name, "a name; MLX's format has none"));
+    throw Error::input(
+        refused_value(text.where, "quant_method", name, "a name; MLX's format has none"));
   }
   for (const MethodRow& row : kMethods) {
     if (row.name != method.name) continue;

@@ -32,19 +32,18 @@ hid_t float16(unsigned mantissa_bits) {
 
 // A 16-bit integer holds the bits of a BF16 unless the dataset's attribute "dtype" says otherwise.
 DType stored_type(hid_t type) {
-  static const std::array<std::pair<hid_t, DType>, 12> kTypes = {
-      {{H5T_STD_U8LE, DType::kU8},
-       {H5T_STD_I8LE, DType::kI8},
-       {H5T_STD_U16LE, DType::kBF16},
-       {H5T_STD_I16LE, DType::kBF16},
-       {H5T_STD_U32LE, DType::kU32},
-       {H5T_STD_I32LE, DType::kI32},
-       {H5T_STD_U64LE, DType::kU64},
-       {H5T_STD_I64LE, DType::kI64},
-       {H5T_IEEE_F32LE, DType::kF32},
-       {H5T_IEEE_F64LE, DType::kF64},
-       {float16(7), DType::kBF16},
-       {float16(10), DType::kF16}}};
+  static const std::array<std::pair<hid_t, DType>, 12> kTypes = {{{H5T_STD_U8LE, DType::kU8},
+                                                                  {H5T_STD_I8LE, DType::kI8},
+                                                                  {H5T_STD_U16LE, DType::kBF16},
+                                                                  {H5T_STD_I16LE, DType::kBF16},
+                                                                  {H5T_STD_U32LE, DType::kU32},
+                                                                  {H5T_STD_I32LE, DType::kI32},
+                                                                  {H5T_STD_U64LE, DType::kU64},
+                                                                  {H5T_STD_I64LE, DType::kI64},
+                                                                  {H5T_IEEE_F32LE, DType::kF32},
+                                                                  {H5T_IEEE_F64LE, DType::kF64},
+                                                                  {float16(7), DType::kBF16},
+                                                                  {float16(10), DType::kF16}}};
   const Hdf5Handle little(H5Tcopy(type), H5Tclose, "element type cannot be read");
   hdf5_check(H5Tset_order(little.get(), H5T_ORDER_LE), "element type cannot be read");
   for (const auto& [known, dtype] : kTypes) {
@@ -99,12 +98,15 @@ void check_chunks(hid_t properties, std::span<const hsize_t> dims, size_t width)
   }
   const int count = hdf5_check(H5Pget_nfilters(properties), "filters cannot be read");
   for (int i = 0; i < count; ++i) {
+    std::array<char, 80> name{};
     unsigned flags = 0;
     size_t parameters = 0;
-    const H5Z_filter_t id = H5Pget_filter2(properties, static_cast<unsigned>(i), &flags,
-                                           &parameters, nullptr, 0, nullptr, nullptr);
+    const H5Z_filter_t id =
+        H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &parameters, nullptr,
+                       name.size() - 1, name.data(), nullptr);
     if (std::ranges::find(kFilters, id) != kFilters.end()) continue;
-    throw Error::input(fmt::format("filter {} is not supported", id))
+    throw Error::input(fmt::format("filter {} ({}) is not supported", id,
+                                   name[0] == '\0' ? "unnamed" : shown(name.data())))
         .hint("rewrite the file with deflate (gzip)");
   }
 }

@@ -117,9 +117,9 @@ void Hdf5File::add(const Link& link, const std::string& name, Hdf5Index& index) 
   if (link.kind == H5L_TYPE_SOFT) throw Error::input("soft links are not followed");
   if (link.kind != H5L_TYPE_HARD) throw Error::input("external links are not followed");
   H5O_info_t object{};
-  hdf5_check(H5Oget_info_by_name2(file_.get(), link.path.c_str(), &object, H5O_INFO_BASIC,
-                                  H5P_DEFAULT),
-             "object cannot be read");
+  hdf5_check(
+      H5Oget_info_by_name2(file_.get(), link.path.c_str(), &object, H5O_INFO_BASIC, H5P_DEFAULT),
+      "object cannot be read");
   if (object.type == H5O_TYPE_GROUP && !groups_.insert(object.addr).second) {
     throw Error::input("a group of two names");  // what it holds was met by the other
   }

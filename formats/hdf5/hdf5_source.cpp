@@ -57,11 +57,13 @@ class Hdf5Source final : public Source {
     check_attribute(contents_.attributes, "format", {"mxfp4-hdf5"});
     check_attribute(contents_.attributes, "version", {"1"});
     check_attribute(contents_.attributes, "layout", {"checkpoint", "loaded"});
-    if (auto config = contents_.attributes.extract("config_json")) contents_.config_json = std::move(config.mapped());
+    if (auto config = contents_.attributes.extract("config_json"))
+      contents_.config_json = std::move(config.mapped());
     if (!index.passed_over.empty()) {
       const std::string others = fmt::format("; {} more such", index.passed_over.size() - 1);
-      contents_.warnings.push_back(fmt::format("{}: {}: passed over{}", name_, index.passed_over.front(),
-                                      index.passed_over.size() > 1 ? others : ""));
+      contents_.warnings.push_back(fmt::format("{}: {}: passed over{}", name_,
+                                               index.passed_over.front(),
+                                               index.passed_over.size() > 1 ? others : ""));
     }
     datasets_ = std::move(index.datasets);
     std::ranges::sort(datasets_, natural_less, &Hdf5Dataset::name);

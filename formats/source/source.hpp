@@ -60,13 +60,14 @@ struct SourceOrigin {
 
 // What a source lists, without data.
 struct SourceContents {
-  std::string_view kind;          // a literal: "safetensors", "hdf5", "raw"
+  std::string_view kind;            // a literal: "safetensors", "hdf5", "raw"
   std::vector<FileStatus> files{};  // every file that was opened, configuration included
   std::vector<SourceTensor> tensors{};
   // String attributes of the container: safetensors __metadata__, HDF5 root attributes, raw
   // manifest entries ("family", "w13_order", "layout", ...).
   std::map<std::string, std::string> attributes{};
-  std::optional<std::string> config_json{};  // the text of the model's, if the container carries one
+  std::optional<std::string>
+      config_json{};  // the text of the model's, if the container carries one
   // What the user should know of the container although it can be read.
   std::vector<std::string> warnings{};
   std::optional<SourceOrigin> origin{};  // of a source that is made from another one

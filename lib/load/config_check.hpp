@@ -7,6 +7,7 @@
 
 #include "lib/core/model_config.hpp"
 #include "lib/load/expert_layer.hpp"
+#include "lib/load/layer_table.hpp"
 #include "lib/load/style_rows.hpp"
 
 namespace mxfp4 {
@@ -16,6 +17,14 @@ namespace mxfp4 {
 // Throws Error::input naming the config's file and key.
 void check_sizes(const ModelConfig& config, const LayerDims& dims, bool draft,
                  const NamedTensor& witness);
+
+// What a config's quantization says of the layers with MXFP4 experts, `tables`, and of those with
+// others, `aside`. Throws Error::input where it quantizes them in ways that the engine or one blob
+// cannot serve. Adds to `model`: warnings of what the engine stops at, MXFP4 experts that the
+// quantization leaves out and exclusions that name experts as the model's class does not call them;
+// unknown_modules and unnamed_words.
+void check_tables(const std::vector<LayerTable>& tables, const std::vector<LayerTable>& aside,
+                  const StyleRow& row, const ModelConfig& config, ModelLayers& model);
 
 // Arguments of check_layers beside the layers themselves.
 struct LayerCheck {

@@ -13,8 +13,6 @@
 #include "lib/load/config_check.hpp"
 #include "lib/load/describe_published.hpp"
 #include "lib/load/layer_table.hpp"
-#include "lib/load/layers_alike.hpp"
-#include "lib/load/left_out.hpp"
 #include "lib/load/loaded_style.hpp"
 #include "lib/load/module_rules.hpp"
 #include "lib/load/style_rows.hpp"
@@ -48,10 +46,9 @@ Error no_names(const std::vector<const StyleRow*>& rows, const std::vector<Named
   for (const StyleRow* row : rows) examples.push_back(example(*row));
   const auto found = std::ranges::find_if(
       tensors, [](const NamedTensor& tensor) { return names_expert(tensor.name); });
-  const std::string there =
-      found == tensors.end()
-          ? ""
-          : fmt::format("; there is {} ({})", found->name, dtype_name(found->spec.dtype));
+  const std::string there = found == tensors.end() ? ""
+                                                   : fmt::format("; there is {} ({})", found->name,
+                                                                 dtype_name(found->spec.dtype));
   return Error::input(fmt::format(
       "no MXFP4 expert tensors {}{}",
       rows.empty() ? "of a known naming style" : "such as " + alternatives(examples), there));
@@ -185,7 +182,6 @@ void set_aside(Collected& found, const StyleRow& row, const ModelConfig* config)
   if (ours.empty()) throw Error(*first_refusal);
   if (first_refusal) std::sort(found.rest.begin(), found.rest.end());
   found.tables = std::move(ours);
-  if (config != nullptr && config->quantization) check_alike(found.tables, row, *config);
 }
 
 // The activation key of the rule that the experts fall under.
@@ -275,7 +271,11 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   const bool biases = row.bias == BiasRule::kRequired || options.generic_biases;
   Collected found = collect(tensors, row, input_scales, biases, options.encodes_scales);
   set_aside(found, row, config);
-
+  model.warnings = std::move(found.warnings);
+  if (config != nullptr && config->quantization) {
+    check_tables(found.tables, found.aside, row, *config, model);
+    model.other_static = has_other_static(found, *config->quantization);
+  }
   model.style = row.style;
   model.loader = row.loader;
   model.family = options.family.value_or(row.family);
@@ -291,15 +291,6 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   model.num_experts = model.layers.front().dims.num_experts;
   model.flat_scales = std::ranges::any_of(found.tables, &LayerTable::flat_scales);
   model.rest = std::move(found.rest);
-  if (config != nullptr && config->quantization) {
-    for (std::string& warning : left_out_warnings(found.tables, found.aside, *config)) {
-      found.warnings.push_back(std::move(warning));
-    }
-    model.other_static = has_other_static(found, *config->quantization);
-    model.unknown_modules = unknown_modules_of(found.tables, found.aside, *config->quantization);
-    model.unnamed_words = unnamed_words_of(found.tables, *config->quantization);
-  }
-  model.warnings = std::move(found.warnings);
   if (config != nullptr && !options.experts_only) {
     const LayerCheck check{row, tensors, model.rest, options.partial};
     check_layers(*config, check, model.layers, model.warnings);

@@ -308,8 +308,9 @@ std::string layout_rows_text(const RuleSet& rules) {
     line(out, "{} {} {}: {}", backend_name(row.backend),
          row.family ? family_name(*row.family) : "any family",
          row.when.text.empty() ? "always" : row.when.text,
-         row.layout != nullptr ? std::string(id_of(*row.layout))
-                               : fmt::format("refused, {}: {}", or_none(row.refusal_type), row.refusal));
+         row.layout != nullptr
+             ? std::string(id_of(*row.layout))
+             : fmt::format("refused, {}: {}", or_none(row.refusal_type), row.refusal));
   }
   out += "\n[defects]\n";
   for (const DefectRow& row : rules.defects) {
