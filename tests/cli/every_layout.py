@@ -131,6 +131,13 @@ def round_trip_loaded(source, flags):
     return ""
 
 
+def manifest_tensors(directory):
+    """Of each layer {name: [type, shape]}."""
+    with open(directory + "/mxfp4_repack.json", encoding="utf-8") as file:
+        for layer in json.load(file)["layers"]:
+            yield {tensor["name"].split(".")[-1]: [tensor["dtype"], tensor["shape"]] for tensor in layer["tensors"]}
+
+
 def check_formula(layouts, layout, source, flags):
     """Sizes as they are if the layout takes them, else padded."""
     family = "gpt_oss" if "gpt_oss" in source else "generic"
@@ -142,6 +149,8 @@ def check_formula(layouts, layout, source, flags):
     assert made[0].returncode == made[1].returncode == 0 or source.startswith("drawn"), made
     if made[0].returncode != 0:
         return
+    for loaded, written in zip(manifest_tensors("back"), manifest_tensors("packed")):
+        formulas.check_outputs(layouts[layout]["outputs"], loaded, written)
     for path in sorted(glob.glob("packed/layer-*")):
         loaded, written = ({name.split(".")[-1]: array for name, array in layer_files.read(file)[0].items()}
                            for file in (path.replace("packed", "back"), path))

@@ -254,3 +254,21 @@ def check(layouts, layout, loaded, written, family, int8):
     for name, array in written.items():  # of joined experts, what lies behind the last
         used = experts * loaded[name.split("_")[0] + "_weight"].shape[1]
         assert array.ndim != 2 or (array[used:] == 0x7F).all(), name + " has other bytes behind the last expert"
+
+
+def check_outputs(outputs, loaded, written):
+    """A layout's `outputs`: "NAME, NAME: TYPE or TYPE [SIZES]", or "as loaded", and before them what N' and K' are. loaded,
+    written: {name: [type, shape]} of one layer, as manifests have them."""
+    experts, hidden, half = loaded["w2_weight"][1]
+    definitions = {letter + "_": text for letter, text in re.findall(r"([NK])' = (up\(\w,\d+\))", outputs)}
+    for name, (dtype, shape) in written.items():
+        n, k = (4 * half, hidden) if name.startswith("w13_") else (hidden, 2 * half)
+        names = Names({"E": experts, "H": hidden, "I": 2 * half, "N": n, "K": k, "C": k // 2, "S": k // 32}, definitions)
+        said = []
+        for words in re.findall(rf"(?m)^(?:\w+, )*{name}(?:, \w+)*: (.*)", outputs):
+            if words.startswith("as loaded"):
+                said.append(loaded[name])
+                continue
+            types, sizes = re.match(r"([\w ]+) \[(.*?)\]", words).groups()
+            said += [[one, [names.of(size) for size in sizes.split(", ") if size]] for one in types.split(" or ")]
+        assert [dtype, shape] in said, f"{name}: {dtype} {shape}, in words {said}"
