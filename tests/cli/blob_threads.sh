@@ -30,6 +30,6 @@ for threads in 1 8; do
     expect_exit 3 "$BIN" unpack hurt -o published.hurt --as-published -j $threads
     expect_one_error "hurt/rank-01-of-02/layer-0000$layer.safetensors.zst: checksum of the file differs\$"
     [ ! -e published.hurt ] || fail 'a part of a damaged blob'
-    rm -rf hurt got.hurt
+    rm -rf hurt got.hurt .got.hurt.*
   done
 done
