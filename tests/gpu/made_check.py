@@ -49,6 +49,7 @@ def parse_arguments():
     parser.add_argument("--work", type=Path, default=Path("/dev/shm/made-check"))
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--experts", type=int, default=EXPERTS)
+    parser.add_argument("--makes", choices=("cpu", "gpu"), default="gpu", help="who runs the layouts' passes")
     parser.add_argument("--report", type=Path)
     parser.add_argument("--first", type=Path, help=argparse.SUPPRESS)  # a fresh process: a blob
     parser.add_argument("--conversion", type=Path, help=argparse.SUPPRESS)  # then --first is a checkpoint
@@ -117,7 +118,7 @@ def measure(name, flags, pinned):
             layers = [made.layer(prefix) for prefix in made.layers]
             size = sum(layer.info(tensor).nbytes for layer in layers for tensor in layer.tensors)
             for threads in THREADS:
-                by = loader.Loader("cuda", threads=threads)
+                by = loader.Loader("cuda", threads=threads, makes=ARGUMENTS.makes)
                 load_all(by, layers)
                 ceiling = pinned.rate()
                 got = size / statistics.median(seconds_of(lambda: load_all(by, layers)) for _ in range(LOADS)) / 1e9
