@@ -1,4 +1,4 @@
-// Beside the one decision: sizes that would work, fused experts, and how two revisions differ.
+// Beside the one decision: fused experts, and how two revisions differ.
 #include "formats/decision/decide.hpp"
 
 #include <gtest/gtest.h>
@@ -13,15 +13,6 @@ namespace mxfp4 {
 namespace {
 
 using test::rules;
-
-// Its heads are taken away, so that other reasons decide which rank counts work.
-OpenedCheckpoint open_gpt_oss() {
-  OpenedCheckpoint checkpoint =
-      open_checkpoint({.path = test::testdata("ingest/gptoss_hf")}, rules());
-  checkpoint.config->num_attention_heads.reset();
-  checkpoint.config->num_key_value_heads.reset();
-  return checkpoint;
-}
 
 ConversionRequest on_arch(std::string arch) {
   ConversionRequest request{.rules = &rules()};
