@@ -274,7 +274,8 @@ BlobTensors describe_blob_tensors(const fs::path& path, const std::vector<Manife
   require_all_ranks(path, manifests);
   require_published(path, manifests);
   const Manifest& first = manifests.front();
-  const std::string stated_in = (find_blobs(path).front() / kManifestName).string();
+  const std::vector<fs::path> blobs = find_blobs(path);  // none if one cannot be looked at now
+  const std::string stated_in = ((blobs.empty() ? path : blobs.front()) / kManifestName).string();
   BlobTensors out;
   out.model.loader = first.loader;
   out.model.order = first.order;

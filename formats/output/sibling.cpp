@@ -129,6 +129,7 @@ void move_into(const Directory& from, const Directory& to) {
     }
   }
   to.sync();
+  from.sync();  // a rename may need both to be durable
 }
 
 void remove_content(const Directory& directory) {
@@ -175,6 +176,14 @@ std::set<fs::path> named_files(const fs::path& directory) {
     }
   }
   return named;
+}
+
+// Whether a directory was OUT: manifests are written last. Else a run was cut off while it built it.
+bool was_complete(const fs::path& directory) {
+  return std::ranges::any_of(find_blobs(directory), [](const fs::path& blob) {
+    std::error_code ignored;
+    return fs::exists(blob / kManifestName, ignored);
+  });
 }
 
 }  // namespace
@@ -349,7 +358,8 @@ std::string Sibling::publish(Into into) {
 
 void Sibling::clear(bool replaced) {
   if (place_->entry(kResultFolder)) {
-    if (replaced) refuse_foreign(place_->path() / kResultFolder);
+    const fs::path result = place_->path() / kResultFolder;
+    if (replaced && was_complete(result)) refuse_foreign(result);
     // Without its folder, the result is nobody's if this process is killed now.
     if (const auto before = place_->find(kRemovedFolder)) remove_content(*before);
     place_->rename(kResultFolder, *place_, kRemovedFolder);

@@ -142,7 +142,9 @@ def check_formula(layouts, layout, source, flags):
     """Sizes as they are if the layout takes them, else padded."""
     family = "gpt_oss" if "gpt_oss" in source else "generic"
     for pad in ("none", "auto"):
-        made = [run("convert", source, "-o", out, "--force", "--pad", pad, *flags, *emit)
+        for directory in ("packed", "back"):
+            shutil.rmtree(directory, ignore_errors=True)
+        made = [run("convert", source, "-o", out, "--pad", pad, *flags, *emit)
                 for out, emit in (("packed", ()), ("back", ("--emit", "loaded")))]
         if made[0].returncode == 0:
             break
