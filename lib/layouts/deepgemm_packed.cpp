@@ -40,6 +40,7 @@ const Layout kDeepgemmPackedLayout = {
     .outputs_doc =
         "w13_weight, w2_weight: as loaded\n"
         "w13_weight_scale, w2_weight_scale: I32 [E, up(S,4)/4, N]\n"
+        "w13_weight_scale, w2_weight_scale: I32 [E, N, 1], where that is one word\n"
         "w13_bias, w2_bias: as loaded, when loaded",
     .formula = "scale (n,s): byte s%4 of word [s/4][n]; 0 beyond the columns",
     .preconditions = "none",
