@@ -49,12 +49,12 @@ inline constexpr std::string_view kClassTable = R"(
 @0.24.0 cuda,rocm,xpu,cpu lest MiniMaxM3MTP MiniMaxM3SparseForCausalLM MiniMaxM3SparseForConditionalGeneration
 @0.24.0 cuda,rocm,xpu,cpu s TransformersMoEEmbeddingModel TransformersMoEForCausalLM TransformersMoEForSequenceClassification
   TransformersMultiModalMoEForCausalLM
-@0.25.0 cuda,rocm,xpu,cpu les BailingMoeV25MTPModel
+@0.25.0 cuda,rocm,xpu,cpu les BailingMoeV25MTPModel OpenAIPrivacyFilterForTokenClassification
 @0.25.0 cuda,rocm,xpu,cpu lst DFlashLagunaForCausalLM
 @0.25.0 cuda,cpu ls DSparkDraftModel
 @0.25.0 rocm,xpu - DSparkDraftModel
+@0.25.0 cuda,rocm,xpu,cpu es GptOssForCausalLM
 @0.25.0 cuda,rocm,xpu,cpu t MiniCPMV4_6ForConditionalGeneration
-@0.25.0 cuda,rocm,xpu,cpu le OpenAIPrivacyFilterForTokenClassification
 @0.25.0 cuda,rocm,xpu,cpu - TransformersMoEEmbeddingModel TransformersMoEForCausalLM TransformersMoEForSequenceClassification
   TransformersMultiModalMoEForCausalLM
 @0.26.0 cuda,rocm,xpu,cpu l Cosmos3EdgeForConditionalGeneration
@@ -78,10 +78,12 @@ inline constexpr std::string_view kClassTable = R"(
 @0.29.0 cuda,cpu - DeepseekV4ForCausalLM
 @0.29.0 cuda,rocm,xpu,cpu e GraniteMoeSWAForCausalLM
 @0.29.0 cuda,cpu st HYV4ForCausalLM
-@0.29.0 rocm,xpu - HYV4ForCausalLM HYV4MTPModel
+@0.29.0 rocm,xpu p HYV4ForCausalLM HYV4MTPModel
+@0.29.0 xpu p Qwen4ExpForCausalLM Qwen4ExpForConditionalGeneration Qwen4ExpMTP
 @0.29.0 cuda,cpu lst HYV4MTPModel
-@0.29.0 cuda,rocm,xpu,cpu t Qwen3OmniMoeForConditionalGeneration Qwen4ExpForCausalLM Qwen4ExpForConditionalGeneration
-@0.29.0 cuda,rocm,xpu,cpu lt Qwen4ExpMTP
+@0.29.0 cuda,rocm,xpu,cpu t Qwen3OmniMoeForConditionalGeneration
+@0.29.0 cuda,rocm,cpu t Qwen4ExpForCausalLM Qwen4ExpForConditionalGeneration
+@0.29.0 cuda,rocm,cpu lt Qwen4ExpMTP
 @0.30.0 cuda,rocm,xpu,cpu les BailingMoeV3VLForConditionalGeneration
 @0.30.0 cpu p DSparkDraftModel DeepSeekV4MTPModel
 @0.30.0 cuda,xpu,cpu l DSparkV41DraftModel DeepseekV41ForCausalLM
@@ -90,26 +92,24 @@ inline constexpr std::string_view kClassTable = R"(
 @0.30.0 cpu les DeepseekV4ForCausalLM
 @0.30.0 rocm es DeepseekV4ForConditionalGeneration
 @0.30.0 xpu,cpu p DeepseekV4ForConditionalGeneration
-@0.30.0 cuda,rocm,xpu,cpu l EagleLlama4ForCausalLM EagleMistralLarge3ForCausalLM
 @0.30.0 cuda,rocm,cpu l Glm5NextForCausalLM Glm5NextMTPModel
 @0.30.0 xpu p Glm5NextForCausalLM Glm5NextForConditionalGeneration Glm5NextMTPModel
 @0.30.0 cuda,rocm,cpu - Glm5NextForConditionalGeneration
 @0.30.0 rocm st HYV4ForCausalLM
 @0.30.0 rocm lst HYV4MTPModel
 @0.30.0 cuda,rocm,xpu,cpu t K2HorizonForCausalLM
-@0.31.0 xpu p HYV4ForCausalLM HYV4MTPModel
 @0.31.0 cuda,rocm,xpu,cpu - NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2 NemotronH_Omni_Reasoning_V3 NemotronH_Super_Omni_Reasoning_V3
 @0.32.0 cuda,rocm,xpu,cpu t ClefOmniForJointSchema MiniCPMV4_7ForConditionalGeneration
 @0.32.0 cuda,rocm,xpu,cpu les EmbeddingGemma2Model
 @0.32.0 cuda,rocm,xpu,cpu st ExaoneMoEForCausalLM
 @0.32.0 cuda,rocm,xpu,cpu - MellumForCausalLM
-@0.33.0 cuda,rocm,xpu,cpu t AliceAIForCausalLM ClefFlashForJointSchema MiniCPMOcrForConditionalGeneration
+@0.33.0 cuda,rocm,xpu,cpu t ClefFlashForJointSchema MiniCPMOcrForConditionalGeneration
 @0.33.0 cuda,rocm,xpu,cpu ls BeamForCausalLM
 @0.33.0 cuda,rocm,xpu,cpu les FlintForCausalLM
 @0.33.0 xpu les KimiLinearForCausalLM
 @0.33.0 cuda,rocm,xpu,cpu - Kolibri1ForCausalLM TransformersMoEForMTP
 @0.33.0 cuda,rocm,xpu,cpu e MuseSparkDSparkModel MuseSparkForConditionalGeneration
-@0.33.0 cuda,rocm,xpu,cpu st Step5ForCausalLM
+@0.33.0 cuda,rocm,xpu,cpu st AliceAIForCausalLM Step5ForCausalLM
 @0.33.0 cuda,rocm,xpu,cpu lst Step5MTP
 )";
 

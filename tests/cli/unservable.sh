@@ -26,7 +26,8 @@ refused "$served: loading stops with NotImplementedError: EPLB is not supported"
   --revision $old
 refused "$served: the engine's humming helper imports a module that does not exist" --arch sm90 \
   --moe-backend humming --libs humming --revision $old
-expect_exit 4 "$BIN" explain "$model" --arch sm90 --enable-lora --enable-expert-parallel --tp-size 2 --dp-size 2
+expect_exit 4 "$BIN" explain "$model" --arch sm90 --enable-lora --enable-expert-parallel --dp-size 2 \
+  --all2all-backend deepep_high_throughput
 expect_one_error "$served: LoRA on experts that are spread over ranks asserts the all-to-all"
 
 # The engine's class of gpt-oss hands no redundant experts on: two ranks hold its four experts once.

@@ -82,9 +82,11 @@ class Module:
     """One file: its classes, its functions and values at the top, and what it imports from other models."""
 
     def __init__(self, name, path, site, platform=None):
-        self.file, self.classes, self.imports, self.others = os.path.relpath(path, site), {}, {}, {}
+        self.file, self.classes, self.imports, self.others, self.aliases = os.path.relpath(path, site), {}, {}, {}, {}
         tree = parsed(path)
-        self.raises = raises(tree.body, platform)
+        # A package that imports when it is asked raises there.
+        asked = [found for node in tree.body if getattr(node, "name", "") == "__getattr__" for found in node.body if isinstance(found, ast.If)]
+        self.raises = raises([*tree.body, *(inner for found in asked for inner in found.body if isinstance(inner, ast.If))], platform)
         parts = name.split(".") if path.endswith("__init__.py") else name.split(".")[:-1]
         for node in tree.body:
             if isinstance(node, ast.FunctionDef):
@@ -93,6 +95,8 @@ class Module:
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     if isinstance(target, ast.Name):
                         self.others[target.id] = node.value
+            elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":  # a base that type checkers see otherwise
+                self.aliases |= {found.targets[0].id: found.value for found in node.orelse if isinstance(found, ast.Assign)}
         typed = {}
         for node in walk(tree, platform):
             if isinstance(node, ast.ClassDef):
@@ -190,21 +194,32 @@ class Modules:
     def bases(self, key):
         """A class and those that it is made of, itself first."""
         yield key
-        for base in self.get(key[0]).classes[key[1]].bases:
-            for found in self.find(key[0], name_of(base)) if name_of(base) else ():
+        module = self.get(key[0])
+        for base in module.classes[key[1]].bases:
+            name = name_of(base)
+            name = name_of(module.aliases.get(name)) or name
+            for found in self.find(key[0], name) if name else ():
                 yield from self.bases(found)
 
     def starts(self, module, key):
         """Whether a class can be imported and made."""
         parts = module.split(".")
-        if any(here and here.raises for here in [self.get(key[0]), *(self.get(".".join(parts[:i])) for i in range(2, len(parts) + 1))]):
+        if any(here and here.raises for here in [key and self.get(key[0]), *(self.get(".".join(parts[:i])) for i in range(2, len(parts) + 1))]):
             return False
+        if key is None:  # not found on this platform
+            return True
         made = (node for base in self.bases(key) for node in self.get(base[0]).classes[base[1]].body if getattr(node, "name", "") == "__init__")
         return not raises(next(made, ast.Module([], [])).body, self.platform)
 
     def hands_on(self, key, *names):
         """Whether a class that makes experts names all of these arguments in one call."""
         return any(isinstance(node, ast.Call) and set(names) <= {k.arg for k in node.keywords} for node in self.nodes(key))
+
+    def splits(self, key):
+        """Whether such a class hands split inputs on to its experts where adapters are on: only then it matters."""
+        return self.hands_on(key, "is_sequence_parallel") and not any(
+            isinstance(node, ast.Compare) and ast.unparse(node).endswith("lora_config is None")
+            or isinstance(node, ast.keyword) and node.arg == "is_sequence_parallel" and ast.unparse(node.value) == "False" for node in self.nodes(key))
 
     def limits(self, key):
         """Whether such a class stops with more ranks of tensor parallelism than experts."""
@@ -215,13 +230,13 @@ class Modules:
         """What a class cannot do, by the letters of TABLE; None: it makes no experts."""
         found = self.find(*self.registry[architecture])
         makers = [key for key in self.reached(*self.registry[architecture]) if self.look(key)[1]]
-        if not all(self.starts(self.registry[architecture][0], key) for key in found):
+        if not all(self.starts(self.registry[architecture][0], key) for key in found or [None]):
             return "p"
         if not makers:
             return None
         lora = all(any(name_of(base) == "SupportsLoRA" for of in self.bases(key) for base in self.get(of[0]).classes[of[1]].bases) for key in found)
         redundant = all(self.hands_on(key, "enable_eplb", "num_redundant_experts") for key in makers)
-        split = any(self.hands_on(key, "is_sequence_parallel") for key in makers)
+        split = any(self.splits(key) for key in makers)
         return ("" if lora else "l") + ("" if redundant else "e") + ("" if split else "s") + ("t" if any(map(self.limits, makers)) else "")
 
 
@@ -267,9 +282,11 @@ def missing_methods(site, platform):
 
 def table_rows(versions, cache):
     """{(release, platforms, missing): [name...]}, in order of time."""
-    found, rows, before = {}, {}, {}
+    rows, before = {}, {}
+    with open(os.path.join(store.FOLDER, "module_names.json")) as file:  # by the releases' own registries
+        absent = json.load(file)["absent"]
     for version in versions:
-        lacks = found[version] = {}
+        lacks = {}
         for platform in PLATFORMS:
             site = wheels.site(version, cache)
             modules, refused = Modules(site, platform), missing_methods(site, platform)
@@ -279,10 +296,7 @@ def table_rows(versions, cache):
                 letters = modules.abilities(name)
                 if letters is not None:
                     lacks.setdefault(name, {})[platform] = letters
-    known = [name for name in dict.fromkeys(name for lacks in found.values() for name in lacks) if name not in METHODS]
-    for version, lacks in found.items():
-        registry = Modules(wheels.site(version, cache)).registry
-        lacks.update({name: dict.fromkeys(PLATFORMS, "a") for name in known if name not in registry})
+        lacks.update({name: dict.fromkeys(PLATFORMS, "a") for name in sorted(absent) if version in absent[name]})
         for name, now in lacks.items():
             changed = {}
             for platform, letters in now.items():

@@ -43,6 +43,9 @@ TEST(ClassLimits, FollowReleaseAndPlatform) {
   EXPECT_TRUE(limits_of("0.33.0", "Qwen3MoeForCausalLM").redundant_experts);
   EXPECT_FALSE(limits_of("0.33.0", "KimiK3ForConditionalGeneration").lora);
   EXPECT_TRUE(limits_of("0.33.0", "DeepseekV4ForCausalLM").lora);
+  // Where adapters are on gpt-oss's class leaves the experts' inputs whole.
+  EXPECT_TRUE(limits_of("0.24.0", "GptOssForCausalLM").splits_inputs);
+  EXPECT_FALSE(limits_of("0.25.0", "GptOssForCausalLM").splits_inputs);
   EXPECT_FALSE(limits_of("0.28.0", "DeepseekV4ForCausalLM").lora);
   EXPECT_FALSE(limits_of("0.33.0", "DeepseekV4ForCausalLM", Platform::kRocm).lora);
   EXPECT_FALSE(limits_of("0.33.0", "Glm5NextForCausalLM", Platform::kXpu).starts);
