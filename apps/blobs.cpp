@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <system_error>
 
@@ -10,12 +9,9 @@
 #include "formats/checkpoint/blob_source.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/source_sample.hpp"
+#include "lib/core/visible.hpp"
 
 namespace mxfp4 {
-std::string mend_blob() {
-  return "convert again, with the same flags and --resume --check; or fetch those files again";
-}
-
 std::optional<std::string> other_checkpoint(const std::filesystem::path& path,
                                             const Manifest& manifest) {
   std::error_code ignored;
@@ -31,6 +27,13 @@ std::optional<std::string> other_checkpoint(const std::filesystem::path& path,
   if (!differs) return std::nullopt;
   return fmt::format("the checkpoint around the blob is not the one that it was made from: {}",
                      *differs);
+}
+
+void print_findings(const std::filesystem::path& path, const std::vector<std::string>& findings,
+                    const Console& console) {
+  for (const std::string& finding : findings) console.result(visible(finding) + "\n");
+  console.result(fmt::format("{}: {}\n", visible(path.string()),
+                             console.bad(count_of(findings.size(), "difference"))));
 }
 
 void warn_of_missing_ranks(const std::filesystem::path& path,

@@ -12,7 +12,8 @@
 namespace mxfp4 {
 
 // What to do about files of a blob that are missing or damaged.
-[[nodiscard]] std::string mend_blob();
+inline constexpr const char* kMendBlob =
+    "convert again, with the same flags and --resume --check; or fetch those files again";
 
 // Warns if ranks of the blob at `path` are missing. `manifests`: of the ranks that are there.
 void warn_of_missing_ranks(const std::filesystem::path& path,
@@ -22,5 +23,9 @@ void warn_of_missing_ranks(const std::filesystem::path& path,
 // words. Empty if it does not, and for a `path` that is a blob, or around whose blob lie no experts.
 [[nodiscard]] std::optional<std::string> other_checkpoint(const std::filesystem::path& path,
                                                           const Manifest& manifest);
+
+// Prints what a check of the blob at `path` found.
+void print_findings(const std::filesystem::path& path, const std::vector<std::string>& findings,
+                    const Console& console);
 
 }  // namespace mxfp4

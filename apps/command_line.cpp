@@ -21,253 +21,200 @@ namespace {
 
 constexpr const char* kReadBackText =
     "After fsync, read each file again past the page cache and compare";
+constexpr const char* kWritten = "What is written";
 
 void add_read_back_flag(CLI::App& command, ReadBack& read_back, const std::string& text) {
   command
       .add_flag_callback(
           "--read-back", [&read_back] { read_back = ReadBack::kYes; }, text)
-      ->group("What is written");
+      ->group(kWritten);
+}
+
+// A command of which parsing chooses `run`. Its flags are declared before; `examples`: one a line.
+template <class Options>
+void finish(CLI::App& command, CommandLine& line, Options& options,
+            int (*run)(const Options& options, const Console& console),
+            const std::string& examples) {
+  command.footer(examples);
+  add_global_flags(command, line.global);
+  command.callback([&command, &line, &options, run] {
+    if constexpr (requires { options.given; }) options.given = given_flags(command);
+    line.run = [&options, run](const Console& console) { return run(options, console); };
+  });
 }
 
 void declare_convert(CLI::App& app, CommandLine& line) {
   ConvertOptions& options = line.convert;
-  CLI::App* command =
-      app.add_subcommand("convert", "Repack the expert weights of a checkpoint for one backend");
-  command->footer(
-      "mxfp4-repack convert gpt-oss-120b/ -o packed/ --arch sm90\n"
-      "mxfp4-repack convert model/ -o packed/ --target facts.json --tp-size 8\n"
-      "mxfp4-repack convert model/ -o packed/ --arch sm120 --dry-run\n"
-      "mxfp4-repack convert model/ -o packed/ --arch sm90 --shard 0/4 --resume");
-  command->add_option(kInputName, options.input.path, "Checkpoint: directory, file or manifest")
+  CLI::App& command =
+      *app.add_subcommand("convert", "Repack the expert weights of a checkpoint for one backend");
+  command.add_option(kInputName, options.input.path, "Checkpoint: directory, file or manifest")
       ->required();
-  command->add_option("-o,--output", options.output, "Directory to write")
-      ->required()
-      ->option_text("OUT");
-  add_machine_flags(*command, options.deployment);
-  add_parallel_flags(*command, options.deployment);
-  add_input_flags(*command, options.input);
-  const std::string group = "What is written";
-  command->add_option("--compress", options.compress, "Seekable zstd or plain safetensors")
-      ->check(one_of("--compress", {"zstd", "none"}))
-      ->option_text("zstd|none")
-      ->group(group);
-  command
-      ->add_option("--level", options.level,
-                   "1 to 19; default 1, which is read as fast as a plain file")
-      ->transform(number_in(1, 19))
-      ->option_text("L")
-      ->group(group);
-  command
-      ->add_option("--emit", options.emit,
-                   "packed: for the kernel; loaded: stop after slicing and padding")
-      ->check(one_of("--emit", {"packed", "loaded"}))
-      ->option_text("packed|loaded")
-      ->group(group);
-  command
-      ->add_flag("--include-rest", options.include_rest,
-                 "All other tensors and small files too: OUT is a model directory")
-      ->group(group);
-  command->add_option("--shard", options.shard, "Only part I of N (from 0), balanced by bytes")
-      ->option_text("I/N")
-      ->group(group);
-  command->add_flag("-n,--dry-run", options.dry_run, "Plan only")->group(group);
-  command->add_flag("--resume", options.resume, "Keep what an interrupted run finished in OUT")
-      ->group(group);
-  command
-      ->add_flag("--check", options.check,
-                 "With --resume: read every byte of a complete result, not only its headers")
-      ->needs(command->get_option("--resume"))
-      ->group(group);
-  add_read_back_flag(*command, options.read_back, kReadBackText);
-  command
-      ->add_flag("-f,--force", options.force,
-                 "Replace an earlier result in OUT when the new one is complete")
-      ->group(group);
-  add_resource_flags(*command, options.resources);
-  add_global_flags(*command, line.global);
-  command->callback([&line] {
-    line.run = [&line](const Console& console) { return run_convert(line.convert, console); };
-  });
+  add_value(command, "Arguments", "-o,--output", options.output, "Directory to write", "OUT")
+      ->required();
+  add_machine_flags(command, options.deployment);
+  add_parallel_flags(command, options.deployment);
+  add_input_flags(command, options.input);
+  add_value(command, kWritten, "--compress", options.compress, "Seekable zstd or plain safetensors",
+            "zstd|none")
+      ->check(one_of("--compress", {"zstd", "none"}));
+  add_value(command, kWritten, "--level", options.level,
+            "1 to 19; default 1, which is read as fast as a plain file", "L")
+      ->transform(number_in(1, 19));
+  add_value(command, kWritten, "--emit", options.emit,
+            "packed: for the kernel; loaded: stop after slicing and padding", "packed|loaded")
+      ->check(one_of("--emit", {"packed", "loaded"}));
+  add_switch(command, kWritten, "--include-rest", options.include_rest,
+             "All other tensors and small files too: OUT is a model directory");
+  add_value(command, kWritten, "--shard", options.shard,
+            "Only part I of N (from 0), balanced by bytes", "I/N");
+  add_switch(command, kWritten, "-n,--dry-run", options.dry_run, "Plan only");
+  CLI::Option* resume = add_switch(command, kWritten, "--resume", options.resume,
+                                   "Keep what an interrupted run finished in OUT");
+  add_switch(command, kWritten, "--check", options.check,
+             "With --resume: read every byte of a complete result, not only its headers")
+      ->needs(resume);
+  add_read_back_flag(command, options.read_back, kReadBackText);
+  add_switch(command, kWritten, "-f,--force", options.force,
+             "Replace an earlier result in OUT when the new one is complete");
+  add_resource_flags(command, options.resources);
+  finish(command, line, options, run_convert,
+         "mxfp4-repack convert gpt-oss-120b/ -o packed/ --arch sm90\n"
+         "mxfp4-repack convert model/ -o packed/ --target facts.json --tp-size 8\n"
+         "mxfp4-repack convert model/ -o packed/ --arch sm120 --dry-run\n"
+         "mxfp4-repack convert model/ -o packed/ --arch sm90 --shard 0/4 --resume");
 }
 
 void declare_inspect(CLI::App& app, CommandLine& line) {
-  CLI::App* command = app.add_subcommand("inspect", "Show what is in a checkpoint or a blob");
-  const std::string newest(newest_release().name);
-  command->footer(
-      "mxfp4-repack inspect gpt-oss-120b/\n"
-      "mxfp4-repack inspect gpt-oss-120b/ --arch gfx950           # what it becomes\n"
-      "mxfp4-repack inspect packed/ --revision " +
-      newest + "  # serves there?");
-  command->add_option(kInputName, line.inspect.input.path, "Checkpoint or blob, or a part of one")
+  InspectOptions& options = line.inspect;
+  CLI::App& command = *app.add_subcommand("inspect", "Show what is in a checkpoint or a blob");
+  command.add_option(kInputName, options.input.path, "Checkpoint or blob, or a part of one")
       ->required();
-  command->add_flag("--serve", line.inspect.serve,
-                    "Of a blob, print only the engine's command that serves it");
-  command->add_flag("--tensors", line.inspect.tensors, "List the tensors of all layers")
-      ->group("What is shown");
-  command->add_option("--layer", line.inspect.layer, "List the tensors of this layer")
-      ->transform(number_in(0, 999999))
-      ->option_text("N")
-      ->group("What is shown");
-  add_machine_flags(*command, line.inspect.deployment);
-  add_parallel_flags(*command, line.inspect.deployment);
-  add_input_flags(*command, line.inspect.input);
-  add_global_flags(*command, line.global);
-  command->callback([&line, command] {
-    line.inspect.given = given_flags(*command);
-    line.run = [&line](const Console& console) { return run_inspect(line.inspect, console); };
-  });
+  const std::string shown = "What is shown";
+  add_switch(command, shown, "--serve", options.serve,
+             "Of a blob, print only the engine's command that serves it");
+  add_switch(command, shown, "--tensors", options.tensors, "List the tensors of all layers");
+  add_value(command, shown, "--layer", options.layer, "List the tensors of this layer", "N")
+      ->transform(number_in(0, 999999));
+  add_machine_flags(command, options.deployment);
+  add_parallel_flags(command, options.deployment);
+  add_input_flags(command, options.input);
+  finish(command, line, options, run_inspect,
+         "mxfp4-repack inspect gpt-oss-120b/\n"
+         "mxfp4-repack inspect gpt-oss-120b/ --arch gfx950           # what it becomes\n"
+         "mxfp4-repack inspect packed/ --revision " +
+             std::string(newest_release().name) + "  # serves there?");
 }
 
 void declare_explain(CLI::App& app, CommandLine& line) {
   ExplainOptions& options = line.explain;
-  CLI::App* command = app.add_subcommand(
+  CLI::App& command = *app.add_subcommand(
       "explain", "Say which backend a deployment gets, and every candidate's reason");
-  command->footer(
-      "mxfp4-repack explain gpt-oss-120b/ --arch sm100\n"
-      "mxfp4-repack explain gpt-oss-120b/ --arch H200 -v\n"
-      "mxfp4-repack explain --arch sm120 --moe-backend triton\n"
-      "mxfp4-repack explain model/ --arch sm90 --against all\n"
-      "mxfp4-repack explain model/ --arch sm90 --against 0.28.0");
-  CLI::Option* input = command->add_option(kInputName, options.input.path,
-                                           "Checkpoint; without one the flags decide");
-  command
-      ->add_option("--against", options.against,
-                   "Show what other releases decide differently (list revisions)")
-      ->option_text("NAME[,NAME]|all")
-      ->group("Question");
-  command->add_option("--batch", options.batch, "Answer JSON lines; - is stdin")
-      ->option_text("FILE|-")
-      ->group("Question");
-  add_machine_flags(*command, options.deployment);
-  add_parallel_flags(*command, options.deployment);
-  add_input_flags(*command, options.input);
+  CLI::Option* input = command.add_option(kInputName, options.input.path,
+                                          "Checkpoint; without one the flags decide");
+  add_value(command, "Question", "--against", options.against,
+            "Show what other releases decide differently (list revisions)", "NAME[,NAME]|all");
+  add_value(command, "Question", "--batch", options.batch, "Answer JSON lines; - is stdin",
+            "FILE|-");
+  add_machine_flags(command, options.deployment);
+  add_parallel_flags(command, options.deployment);
+  add_input_flags(command, options.input);
   // A config says enough to explain, so --model-config needs no INPUT.
-  for (const char* name : {"--style", "--layers"}) command->get_option(name)->needs(input);
-  add_global_flags(*command, line.global);
-  command->callback([&line, command] {
-    line.explain.given = given_flags(*command);
-    line.run = [&line](const Console& console) { return run_explain(line.explain, console); };
-  });
+  for (const char* name : {"--style", "--layers"}) command.get_option(name)->needs(input);
+  finish(command, line, options, run_explain,
+         "mxfp4-repack explain gpt-oss-120b/ --arch sm100\n"
+         "mxfp4-repack explain gpt-oss-120b/ --arch H200 -v\n"
+         "mxfp4-repack explain --arch sm120 --moe-backend triton\n"
+         "mxfp4-repack explain model/ --arch sm90 --against all\n"
+         "mxfp4-repack explain model/ --arch sm90 --against 0.28.0");
 }
 
 void declare_verify(CLI::App& app, CommandLine& line) {
-  CLI::App* command = app.add_subcommand(
+  VerifyOptions& options = line.verify;
+  CLI::App& command = *app.add_subcommand(
       "verify", "Check a blob; with --against, make every byte again and compare");
-  command->footer(
-      "mxfp4-repack verify packed/\n"
-      "mxfp4-repack verify packed/ --against gpt-oss-120b/");
-  command->add_option("OUT", line.verify.blob, "Blob")->required();
-  command->add_option("--against", line.verify.against.path, "The checkpoint it was made from")
-      ->option_text("INPUT")
-      ->group("Comparison");
-  command->add_option("--style", line.verify.against.style, "Naming style of INPUT")
-      ->option_text("NAME")
-      ->group("Comparison");
-  add_file(*command, "--model-config", line.verify.against.model_config,
-           "config.json for an INPUT that carries none", "Comparison");
-  for (const char* name : {"--style", "--model-config"}) {
-    command->get_option(name)->needs(command->get_option("--against"));
-  }
+  command.add_option("OUT", options.blob, "Blob")->required();
+  const std::string comparison = "Comparison";
+  CLI::Option* against = add_value(command, comparison, "--against", options.against.path,
+                                   "The checkpoint it was made from", "INPUT");
+  add_value(command, comparison, "--style", options.against.style, "Naming style of INPUT", "NAME")
+      ->needs(against);
+  add_file(command, "--model-config", options.against.model_config,
+           "config.json for an INPUT that carries none", comparison);
+  command.get_option("--model-config")->needs(against);
+  const std::string there = "What has to be there";
+  add_switch(command, there, "--some-ranks", options.some_ranks,
+             "Ranks may be missing: check those that are here");
   command
-      ->add_flag("--some-ranks", line.verify.some_ranks,
-                 "Ranks may be missing: check those that are here")
-      ->group("What has to be there");
-  command
-      ->add_flag_callback(
-          "--direct", [&line] { line.verify.from = ReadFrom::kDevice; },
+      .add_flag_callback(
+          "--direct", [&options] { options.from = ReadFrom::kDevice; },
           "Read what the device holds, past the page cache")
-      ->group("What has to be there");
-  add_resource_flags(*command, line.verify.resources);
-  add_global_flags(*command, line.global);
-  command->callback([&line] {
-    line.run = [&line](const Console& console) { return run_verify(line.verify, console); };
-  });
+      ->group(there);
+  add_resource_flags(command, options.resources);
+  finish(command, line, options, run_verify,
+         "mxfp4-repack verify packed/\n"
+         "mxfp4-repack verify packed/ --against gpt-oss-120b/");
 }
 
 void declare_fits(CLI::App& app, CommandLine& line) {
-  CLI::App* command = app.add_subcommand(
+  CLI::App& command = *app.add_subcommand(
       "fits", "Say whether a blob fits a release and a machine: exit code 0, 1 or 7");
-  command->footer(
-      "mxfp4-repack fits packed/ --revision 0.33.0\n"
-      "mxfp4-repack fits packed/ --target facts.json");
-  command->add_option("OUT", line.fits.blob, "Blob")->required();
-  add_fit_flags(*command, line.fits.deployment);
-  add_global_flags(*command, line.global);
-  command->callback([&line, command] {
-    line.fits.given = given_flags(*command);
-    line.run = [&line](const Console& console) { return run_fits(line.fits, console); };
-  });
+  command.add_option("OUT", line.fits.blob, "Blob")->required();
+  add_fit_flags(command, line.fits.deployment);
+  finish(command, line, line.fits, run_fits,
+         "mxfp4-repack fits packed/ --revision 0.33.0\n"
+         "mxfp4-repack fits packed/ --target facts.json");
 }
 
 void declare_diff(CLI::App& app, CommandLine& line) {
-  CLI::App* command = app.add_subcommand(
+  CLI::App& command = *app.add_subcommand(
       "diff", "Compare two blobs: the same layout and bytes, or what differs first");
-  command->footer("mxfp4-repack diff packed/ packed-again/");
-  command->add_option("A", line.diff.first, "Blob")->required();
-  command->add_option("B", line.diff.second, "The other blob")->required();
-  add_global_flags(*command, line.global);
-  command->callback([&line] {
-    line.run = [&line](const Console& console) { return run_diff(line.diff, console); };
-  });
+  command.add_option("A", line.diff.first, "Blob")->required();
+  command.add_option("B", line.diff.second, "The other blob")->required();
+  finish(command, line, line.diff, run_diff, "mxfp4-repack diff packed/ packed-again/");
 }
 
 void declare_unpack(CLI::App& app, CommandLine& line) {
-  CLI::App* command =
-      app.add_subcommand("unpack", "Give back the loaded-layout tensors, padding cropped");
-  command->footer(
-      "mxfp4-repack unpack packed/ -o loaded/\n"
-      "mxfp4-repack unpack packed/ -o experts/ --as-published");
-  command->add_option("OUT", line.unpack.blob, "Blob")->required();
-  command->add_option("-o,--output", line.unpack.output, "Directory to write")
-      ->required()
-      ->option_text("DIR");
-  command
-      ->add_flag("--as-published", line.unpack.as_published,
-                 "The checkpoint's own names, types, shapes and shards")
-      ->group("What is written");
-  add_read_back_flag(*command, line.unpack.read_back, kReadBackText);
-  add_resource_flags(*command, line.unpack.resources);
-  add_global_flags(*command, line.global);
-  command->callback([&line] {
-    line.run = [&line](const Console& console) { return run_unpack(line.unpack, console); };
-  });
+  UnpackOptions& options = line.unpack;
+  CLI::App& command =
+      *app.add_subcommand("unpack", "Give back the loaded-layout tensors, padding cropped");
+  command.add_option("OUT", options.blob, "Blob")->required();
+  add_value(command, "Arguments", "-o,--output", options.output, "Directory to write", "DIR")
+      ->required();
+  add_switch(command, kWritten, "--as-published", options.as_published,
+             "The checkpoint's own names, types, shapes and shards");
+  add_read_back_flag(command, options.read_back, kReadBackText);
+  add_resource_flags(command, options.resources);
+  finish(command, line, options, run_unpack,
+         "mxfp4-repack unpack packed/ -o loaded/\n"
+         "mxfp4-repack unpack packed/ -o experts/ --as-published");
 }
 
 void declare_finalize(CLI::App& app, CommandLine& line) {
-  CLI::App* command = app.add_subcommand(
+  FinalizeOptions& options = line.finalize;
+  CLI::App& command = *app.add_subcommand(
       "finalize", "After convert --shard runs: check all files, write the manifest");
-  command->footer("mxfp4-repack finalize packed/");
-  command->add_option("OUT", line.finalize.output, "Directory that the shards wrote")->required();
-  add_read_back_flag(*command, line.finalize.read_back,
+  command.add_option("OUT", options.output, "Directory that the shards wrote")->required();
+  add_read_back_flag(command, options.read_back,
                      "Check what the device holds, past the page cache; so too the manifest");
-  add_resource_flags(*command, line.finalize.resources);
-  add_global_flags(*command, line.global);
-  command->callback([&line] {
-    line.run = [&line](const Console& console) { return run_finalize(line.finalize, console); };
-  });
+  add_resource_flags(command, options.resources);
+  finish(command, line, options, run_finalize, "mxfp4-repack finalize packed/");
 }
 
 void declare_list(CLI::App& app, CommandLine& line) {
-  CLI::App* command = app.add_subcommand("list", "Show the tables the program decides by");
-  command->footer(
-      "mxfp4-repack list backends\n"
-      "mxfp4-repack list layouts flashinfer/trtllm\n"
-      "mxfp4-repack list machines H200\n"
-      "mxfp4-repack list variables --revision 0.33.0");
-  command->add_option("WHAT", line.list.what, alternatives(list_tables()))
+  ListOptions& options = line.list;
+  CLI::App& command = *app.add_subcommand("list", "Show the tables the program decides by");
+  command.add_option("WHAT", options.what, alternatives(list_tables()))
       ->required()
       ->check(one_of("list", list_tables()));
-  command->add_option("NAME", line.list.name, "Only this row, in full; of layouts, a family too");
-  add_engine_flag(*command, line.list.engine, "What is shown");
-  command
-      ->add_option("--revision", line.list.revision,
-                   "Release of the engine (list revisions); default: the newest")
-      ->option_text("NAME")
-      ->group("What is shown");
-  add_global_flags(*command, line.global);
-  command->callback([&line] {
-    line.run = [&line](const Console& console) { return run_list(line.list, console); };
-  });
+  command.add_option("NAME", options.name, "Only this row, in full; of layouts, a family too");
+  add_engine_flag(command, options.engine, "What is shown");
+  add_value(command, "What is shown", "--revision", options.revision,
+            "Release of the engine (list revisions); default: the newest", "NAME");
+  finish(command, line, options, run_list,
+         "mxfp4-repack list backends\n"
+         "mxfp4-repack list layouts flashinfer/trtllm\n"
+         "mxfp4-repack list machines H200\n"
+         "mxfp4-repack list variables --revision 0.33.0");
 }
 
 void declare_completion(CLI::App& app, CommandLine& line) {

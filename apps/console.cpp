@@ -101,6 +101,14 @@ void Console::say(std::string_view line) const {
   answer(wrapped);
 }
 
+void Console::say_lines(std::string_view text) const {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    say(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
 void Console::say_next(std::string_view what) const { say(fmt::format("next: {}", what)); }
 
 void Console::result(std::string_view text) const {

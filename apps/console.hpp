@@ -27,8 +27,10 @@ class Console {
   [[nodiscard]] int verbose() const { return options_.verbose; }
 
   // One line on stdout, unless --quiet or --json; on a terminal broken at words. Throws
-  // Error::output, as do the three below.
+  // Error::output, as do those below.
   void say(std::string_view line) const;
+  // The same of each line of a text.
+  void say_lines(std::string_view text) const;
   // "next: <what>" on a line of its own, likewise: the command to type, or what to do.
   void say_next(std::string_view what) const;
   // Text on stdout, always: a result that the user asked for.

@@ -1,20 +1,17 @@
 // convert: open, decide, plan, open the output, move the bytes, commit.
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/given_facts.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
 #include "apps/parsers.hpp"
 #include "apps/request.hpp"
+#include "apps/screen.hpp"
 #include "apps/serve_line.hpp"
 #include "apps/summary.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/blob/blob_reader.hpp"
-#include "formats/blob/journal.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/decision/also_serves.hpp"
 #include "formats/decision/given_path.hpp"
@@ -61,78 +58,37 @@ void report_decision(const Conversion& conversion, const Console& console) {
 void print_plan(const RepackPlan& plan, const Conversion& conversion,
                 const ConversionOutput& output, const std::filesystem::path& where,
                 const Console& console) {
-  const Manifest& manifest = plan.common;
-  const LayerDims& dims = conversion.model;
   const LayerDims& padded = conversion.ranks.front().padded;
-  const size_t layers = plan.manifests.front().layers.size();
-  const size_t others = plan.rest.planned().size();
-  if (console.json()) {
-    Json json = json_document("convert");
-    json["dry_run"] = true;
-    json["output"] = where.string();
-    json["backend"] = backend_name(manifest.target.backend);
-    json["layout"] = manifest.layout;
-    json["num_layers"] = layers;
-    json["num_ranks"] = conversion.ranks.size();
-    json["padded_hidden_size"] = padded.hidden_size;
-    json["padded_intermediate_size"] = padded.intermediate_size;
-    json["num_layer_files"] = plan.files();
-    json["data_bytes"] = plan.data_bytes();
-    json["num_rest_files"] = others;
-    json["rest_bytes"] = plan.rest.bytes();
-    const auto free = output.free_bytes();
-    json["free_bytes"] = free ? Json(*free) : Json();
-    json["output_holds"] = output.holds();
-    console.result_json(json);
+  const auto free = output.free_bytes();
+  Json plan_json = {{"output", where.string()},
+                    {"backend", backend_name(plan.common.target.backend)},
+                    {"layout", plan.common.layout},
+                    {"num_layers", plan.manifests.front().layers.size()},
+                    {"num_ranks", conversion.ranks.size()},
+                    {"padded_hidden_size", padded.hidden_size},
+                    {"padded_intermediate_size", padded.intermediate_size},
+                    {"num_layer_files", plan.files()},
+                    {"data_bytes", plan.data_bytes()},
+                    {"num_rest_files", plan.rest.planned().size()},
+                    {"rest_bytes", plan.rest.bytes()},
+                    {"free_bytes", free ? Json(*free) : Json()},
+                    {"output_holds", output.holds()}};
+  if (!console.json()) {
+    console.say_lines(fields_text(console, plan_json));
+    console.say_next("the same without --dry-run");
     return;
   }
-  console.say(
-      fmt::format("backend {}, layout {}", backend_name(manifest.target.backend), manifest.layout));
-  console.say(fmt::format("{}, {} experts, H {} -> {}, I {} -> {}, {}", count_of(layers, "layer"),
-                          dims.num_experts, dims.hidden_size, padded.hidden_size,
-                          dims.intermediate_size, padded.intermediate_size,
-                          count_of(conversion.ranks.size(), "rank")));
-  const auto free = output.free_bytes();
-  console.say(fmt::format("OUT holds {}; its file system has {} free", output.holds(),
-                          free ? human_bytes(*free) : "an unknown number of bytes"));
-  console.say(fmt::format("would write {}, {} before compression{}",
-                          count_of(static_cast<uint64_t>(plan.files()), "layer file"),
-                          human_bytes(plan.data_bytes()),
-                          others == 0 ? ""
-                                      : fmt::format(", and {}, {}", count_of(others, "other file"),
-                                                    human_bytes(plan.rest.bytes()))));
-  console.say_next("the same without --dry-run");
+  Json json = json_document("convert");
+  json["dry_run"] = true;
+  json.update(plan_json);
+  console.result_json(std::move(json));
 }
 
-// Whether ranks of OUT are still to be made, by --rank.
-bool lacks_ranks(const std::filesystem::path& out) {
-  try {
-    return !missing_ranks(out, read_manifests(find_blobs(out))).empty();
-  } catch (const Error&) {
-    return true;  // another process writes one
-  }
-}
-
-// What to do behind a shard: finalize puts together what is there only if all shards are.
-std::string shard_step(const std::filesystem::path& output, const std::string& out) {
-  std::string finalize = fmt::format("mxfp4-repack finalize {}", out);
-  try {
-    const std::vector<JournalContent> shards = read_journals(sibling_of(output));
-    if (shards.empty() ||
-        std::ranges::count(shards, true, &JournalContent::ready) >= shards.front().shard->count) {
-      return finalize;
-    }
-    return fmt::format("the other shards, {}; then {}", shards_text(shards), finalize);
-  } catch (const Error&) {
-    return finalize;
-  }
-}
-
-// What checks the result.
+// What checks the result. A shard is put together with the others, with other ranks nothing is.
 std::string check_command(const ConvertOptions& options, bool whole, const std::string& out) {
-  if (!whole) return shard_step(options.output, out);
-  const bool some = options.deployment.rank && lacks_ranks(options.output);
-  return fmt::format("mxfp4-repack verify {}{}", out, some ? " --some-ranks" : "");
+  if (!whole) return fmt::format("the other shards, then mxfp4-repack finalize {}", out);
+  return fmt::format("mxfp4-repack verify {}{}", out,
+                     options.deployment.rank ? " --some-ranks" : "");
 }
 
 // `model`: that an engine loads, or empty.
@@ -183,12 +139,9 @@ int already_complete(const ConvertOptions& options, const std::optional<Shard>& 
     return kOk;
   }
   const std::string out = shell_word(options.output.string());
-  std::string what = "complete already";
-  if (shard) {
-    const std::string name = fmt::format("{}/{}", shard->index, shard->count);
-    what = whole ? fmt::format("complete already, the layers of shard {} included", name)
-                 : fmt::format("shard {} is complete already", name);
-  }
+  const std::string what =
+      whole ? "complete already"
+            : fmt::format("shard {}/{} is complete already", shard->index, shard->count);
   console.say(fmt::format("{}: {}, nothing to do", out, what));
   console.say_next(check_command(options, whole, out));
   return kOk;

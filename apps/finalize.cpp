@@ -9,7 +9,6 @@
 #include "apps/commands.hpp"
 #include "apps/json_output.hpp"
 #include "apps/text_layout.hpp"
-#include "lib/core/visible.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -34,9 +33,7 @@ int report(const FinalizeOptions& options, const Finalized& result, std::optiona
     json["findings"] = result.findings;
     console.result_json(json);
   } else if (!complete) {
-    for (const std::string& finding : result.findings) console.result(visible(finding) + "\n");
-    console.result(fmt::format("{}: {}\n", visible(options.output.string()),
-                               console.bad(count_of(result.findings.size(), "difference"))));
+    print_findings(options.output, result.findings, console);
   } else {
     const std::string out = shell_word(options.output.string());
     const int64_t bytes = stored_bytes(manifests);

@@ -5,14 +5,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
-#include <iterator>
-#include <set>
-#include <string_view>
 
 #include "apps/given_facts.hpp"
 #include "apps/known_names.hpp"
 #include "apps/request.hpp"
-#include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -53,16 +49,6 @@ FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob) {
   const RuleSet& names = question.rules != nullptr ? *question.rules : default_revision();
   question.facts = deployment_from(flags, names);
   return question;
-}
-
-std::vector<GivenFlag> flags_for_fits(const std::vector<GivenFlag>& given) {
-  std::set<std::string_view> taken = {"--engine",   "--revision", "--target",      "--arch",
-                                      "--platform", "--libs",     "--moe-backend", "--env"};
-  for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto) { taken.insert(row.flag); });
-  std::vector<GivenFlag> flags;
-  std::ranges::copy_if(given, std::back_inserter(flags),
-                       [&](const GivenFlag& flag) { return taken.contains(flag.name); });
-  return flags;
 }
 
 ExitCode exit_code_of(Fit fit) {

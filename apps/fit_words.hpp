@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "apps/commands.hpp"
 #include "apps/options.hpp"
@@ -14,9 +13,6 @@ namespace mxfp4 {
 // taken if they name none. Throws Error::usage and Error::input naming the
 // flag or the file.
 [[nodiscard]] FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob);
-
-// The flags among the given ones that `fits` takes, too.
-[[nodiscard]] std::vector<GivenFlag> flags_for_fits(const std::vector<GivenFlag>& given);
 
 // kOk, kDifference or kNotKnown.
 [[nodiscard]] ExitCode exit_code_of(Fit fit);

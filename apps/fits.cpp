@@ -13,7 +13,7 @@
 #include "apps/commands.hpp"
 #include "apps/fit_words.hpp"
 #include "apps/given_facts.hpp"
-#include "apps/json_output.hpp"
+#include "apps/screen.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/decision/given_path.hpp"
@@ -38,7 +38,7 @@ bool stands_for_checkpoint(const std::filesystem::path& blob) {
 std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion& question,
                                    const Manifest& blob, const Fits& answer) {
   if (answer.fit != Fit::kNo) return {};
-  if (answer.damaged) return {mend_blob()};
+  if (answer.damaged) return {kMendBlob};
   const bool enough = stands_for_checkpoint(options.blob);
   std::vector<std::string> parts{fmt::format(
       "mxfp4-repack convert {} -o NEW", enough ? shell_word(options.blob.string()) : "CHECKPOINT")};
@@ -84,14 +84,14 @@ int run_fits(const FitsOptions& options, const Console& console) {
       next_step(options, question, blob.manifests.front(), answer);
 
   // Show the answer, and end with its code.
+  Json json = json_document("fits");
+  json["blob"] = options.blob.string();
+  json["revision"] = question.release;
+  json["fits"] = answer.fit == Fit::kNotKnown ? Json() : Json(answer.fit == Fit::kYes);
+  json["differs"] = answer.differs;
+  json["reasons"] = answer.reasons;
+  json["next"] = text_or_null(fmt::format("{}", fmt::join(next, " ")));
   if (console.json()) {
-    Json json = json_document("fits");
-    json["blob"] = options.blob.string();
-    json["revision"] = question.release;
-    json["fits"] = answer.fit == Fit::kNotKnown ? Json() : Json(answer.fit == Fit::kYes);
-    json["differs"] = answer.differs;
-    json["reasons"] = answer.reasons;
-    json["next"] = text_or_null(fmt::format("{}", fmt::join(next, " ")));
     console.result_json(std::move(json));
     return exit_code_of(answer.fit);
   }
@@ -99,19 +99,13 @@ int run_fits(const FitsOptions& options, const Console& console) {
   append_wrapped(out, "", 2,
                  fmt::format("{}: {}", shell_word(options.blob.string()),
                              fit_words(answer.fit, question.release)));
-  for (const std::string& reason : answer.reasons) append_wrapped(out, "  because  ", 11, reason);
-  for (const std::string& fact : answer.differs) append_wrapped(out, "  differs  ", 11, fact);
-  if (answer.damaged) {
-    append_wrapped(out, "  next     ", 11, next.front());
-  } else if (!next.empty()) {
-    append_command(out, "  next     ", 13, next);
-  }
-  if (answer.fit != Fit::kYes) console.result(out);
-  // Nothing goes wrong, so --quiet leaves it out.
-  for (size_t at = 0; answer.fit == Fit::kYes && at < out.size();) {
-    const size_t end = out.find('\n', at);
-    console.say(std::string_view(out).substr(at, end - at));
-    at = end + 1;
+  out += fields_text(console, {{"because", json["reasons"]}, {"differs", json["differs"]}}, 2);
+  if (!next.empty()) append_command(out, "  next     ", 13, next);
+  // Nothing goes wrong with a yes, so --quiet leaves it out.
+  if (answer.fit == Fit::kYes) {
+    console.say_lines(out);
+  } else {
+    console.result(out);
   }
   return exit_code_of(answer.fit);
 }

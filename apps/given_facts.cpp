@@ -11,7 +11,6 @@
 #include "apps/usage_errors.hpp"
 #include "formats/decision/decide.hpp"
 #include "lib/core/error.hpp"
-#include "lib/core/text.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/oracle/machines.hpp"
 #include "lib/revisions/fact_uses.hpp"
@@ -92,18 +91,6 @@ std::set<std::string> listed_libs(const std::string& text, const RuleSet& rules,
   return libs;
 }
 
-std::string unknown_variable(const std::string& name) {
-  return fmt::format("no rule looks at '{}'", name);
-}
-
-std::string variable_hint(const std::string& name) {
-  if (const std::string_view answer = engine_word(name); !answer.empty()) {
-    return std::string(answer);
-  }
-  const std::set<std::string> known = variables_of_all_revisions();
-  return nearest_hint(name, {known.begin(), known.end()});
-}
-
 // A variable that other revisions look at: what says the same with these rules.
 std::string unread_variable(const RuleSet& rules, const std::string& name) {
   const std::string_view answer = engine_word(name);
@@ -151,7 +138,9 @@ std::map<std::string, std::string> take_env(const std::vector<std::string>& item
     if (known.contains(name)) continue;
     // One near a known one may be a slip, and of some a flag says more; others decide nothing.
     if (engine_word(name).empty() && nearest_word(name, names).empty()) continue;
-    throw Error::usage("--env: " + unknown_variable(name)).hint(variable_hint(name));
+    const std::string_view answer = engine_word(name);
+    throw Error::usage(fmt::format("--env: no rule looks at '{}'", name))
+        .hint(answer.empty() ? nearest_hint(name, names) : std::string(answer));
   }
   return env;
 }
@@ -171,21 +160,13 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request) {
 }
 
 Error platform_fault(const RequestFlags& options, const Error& fault) {
-  if (!options.platform.empty()) {
-    const std::string flag = "--platform " + options.platform;
-    if (options.arch.empty()) return Error::usage(flag + " needs --arch").hint(fault.hint_text());
-    return Error::usage(fmt::format("{} contradicts --arch {}", flag, options.arch));
-  }
-  const std::string file = options.target_file.path().string();
+  const bool typed = !options.platform.empty() || !options.arch.empty();
+  if (typed) return Error::usage(fault.message()).at_key("--platform").hint(fault.hint_text());
   const DeploymentFacts& target = options.target_file.facts();
   // The file is wrong only if it contradicts itself: what it lacks, a flag can add.
-  const std::string arch = target.arch.value_or("");
-  if (!target.platform || arch.empty()) return Error(fault).in_file(file);
-  return Error::input(fmt::format("{} contradicts arch {}", platform_name(*target.platform),
-                                  in_quotes(arch)))
-      .at_key("platform")
-      .in_file(file)
-      .hint("correct the file, or give --arch, which wins over it");
+  const bool contradicts = target.platform && !target.arch.value_or("").empty();
+  Error error = contradicts ? Error::input(fault.message()).at_key("platform") : Error(fault);
+  return error.in_file(options.target_file.path().string());
 }
 
 std::string machine_as_given(const RequestFlags& options) {
@@ -220,7 +201,7 @@ void report_given_facts(const RequestFlags& options, const RuleSet& rules, const
   const std::string file = options.target_file.path().string();
   for (const auto& [name, value] : target.env) {
     if (known.contains(name)) continue;
-    console.warn(fmt::format("{}: env: {}", file, unknown_variable(name)));
+    console.warn(fmt::format("{}: env: no rule looks at '{}'", file, name));
   }
   if (!options.libs.empty()) return;  // the flag replaces the file's list
   for (const std::string& name : target.libs.value_or(std::set<std::string>())) {

@@ -267,10 +267,7 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
   if (!blobs.empty()) {
     require_useful(options.given, {kInputName, "--revision", "--tensors", "--layer", "--serve"},
-                   "with a blob",
-                   fmt::format("mxfp4-repack fits {} {} says whether the blob fits a deployment",
-                               shell_word(options.input.path.string()),
-                               fmt::join(as_typed(flags_for_fits(options.given)), " ")));
+                   "with a blob", "mxfp4-repack fits says whether a blob fits a deployment");
     return inspect_blob(blobs, options, console);
   }
 

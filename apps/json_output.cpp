@@ -1,49 +1,23 @@
 #include "apps/json_output.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace mxfp4 {
 namespace {
 
-std::string_view kind_name(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::kUsage:
-      return "usage";
-    case ErrorKind::kInput:
-      return "input";
-    case ErrorKind::kUnsupported:
-      return "unsupported";
-    case ErrorKind::kOutput:
-      return "output";
-    case ErrorKind::kInternal:
-      break;
-  }
-  return "internal";
-}
+struct KindRow {
+  ErrorKind kind;
+  std::string_view name;
+  ExitCode code;
+};
+constexpr std::array kKinds = {KindRow{ErrorKind::kUsage, "usage", kUsage},
+                               KindRow{ErrorKind::kInput, "input", kInput},
+                               KindRow{ErrorKind::kUnsupported, "unsupported", kUnsupported},
+                               KindRow{ErrorKind::kOutput, "output", kOutput},
+                               KindRow{ErrorKind::kInternal, "internal", kInternal}};
 
-}  // namespace
-
-Json json_document(std::string_view command) {
-  return {{"schema_version", kJsonSchemaVersion}, {"command", text_or_null(command)}};
-}
-
-Json text_or_null(std::string_view text) { return text.empty() ? Json() : Json(text); }
-
-ExitCode exit_code_of(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::kUsage:
-      return kUsage;
-    case ErrorKind::kInput:
-      return kInput;
-    case ErrorKind::kUnsupported:
-      return kUnsupported;
-    case ErrorKind::kOutput:
-      return kOutput;
-    case ErrorKind::kInternal:
-      break;
-  }
-  return kInternal;
-}
-
-namespace {
+const KindRow& kind_row(ErrorKind kind) { return *std::ranges::find(kKinds, kind, &KindRow::kind); }
 
 // The flag that the words of a usage error quote, as in "unknown flag '--bogus'"; empty if there
 // is none.
@@ -55,8 +29,16 @@ std::string quoted_flag(const std::string& words) {
 
 }  // namespace
 
+Json json_document(std::string_view command) {
+  return {{"schema_version", kJsonSchemaVersion}, {"command", text_or_null(command)}};
+}
+
+Json text_or_null(std::string_view text) { return text.empty() ? Json() : Json(text); }
+
+ExitCode exit_code_of(ErrorKind kind) { return kind_row(kind).code; }
+
 Json error_json(const Error& error) {
-  Json json = error_json(kind_name(error.kind()), error.what(), error.hint_text(),
+  Json json = error_json(kind_row(error.kind()).name, error.what(), error.hint_text(),
                          exit_code_of(error.kind()));
   json["file"] = text_or_null(error.file());
   json["key"] = text_or_null(error.key().empty() ? quoted_flag(error.message()) : error.key());

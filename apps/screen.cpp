@@ -80,8 +80,9 @@ std::string fields_text(const Console& console, const Json& object, size_t inden
     const std::string text = value_text(name, value);
     if (text.empty() || has_objects(value)) continue;
     if (text.find('\n') == std::string::npos) {
-      const std::string blanks(column - words_of(name).size(), ' ');
-      append_wrapped(out, margin + console.bold(words_of(name)) + blanks, indent + column, text);
+      std::string first = margin + console.bold(words_of(name));
+      first.append(column - words_of(name).size(), ' ');
+      append_wrapped(out, first, indent + column, text);
       continue;
     }
     out += margin + console.bold(words_of(name)) + "\n";

@@ -175,11 +175,7 @@ void say_serve(const std::vector<std::string>& parts, const Console& console) {
   if (parts.empty()) return;
   std::string out;
   append_command(out, "serve: ", 7, parts);
-  for (size_t begin = 0; begin < out.size();) {
-    const size_t end = out.find('\n', begin);
-    console.say(std::string_view(out).substr(begin, end - begin));
-    begin = end + 1;
-  }
+  console.say_lines(out);
 }
 
 }  // namespace mxfp4

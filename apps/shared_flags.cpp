@@ -93,39 +93,30 @@ void add_file(CLI::App& command, const std::string& name, FlagFile& file, const 
 }
 
 void add_global_flags(CLI::App& command, GlobalOptions& options) {
-  command.add_flag("--json", options.json, "One JSON document on stdout")->group(kOutputGroup);
-  command.add_option("--progress", options.progress, "When to draw a progress bar")
-      ->check(one_of("--progress", {"auto", "always", "never"}))
-      ->option_text("auto|always|never")
-      ->group(kOutputGroup);
-  command.add_option("--color", options.color, "When to use colour (NO_COLOR is honoured)")
-      ->check(one_of("--color", {"auto", "always", "never"}))
-      ->option_text("auto|always|never")
-      ->group(kOutputGroup);
-  CLI::Option* verbose = command
-                             .add_flag("-v", options.verbose,
-                                       command.get_name() == "explain"   ? "Show every condition"
-                                       : command.get_name() == "convert" ? "Show the oracle's trace"
-                                                                         : "Say more")
-                             ->group(kOutputGroup);
-  command.add_flag("-q,--quiet", options.quiet, "Say only what goes wrong")
-      ->excludes(verbose)
-      ->group(kOutputGroup);
+  const std::string when = "auto|always|never";
+  add_switch(command, kOutputGroup, "--json", options.json, "One JSON document on stdout");
+  add_value(command, kOutputGroup, "--progress", options.progress, "When to draw a progress bar",
+            when)
+      ->check(one_of("--progress", {"auto", "always", "never"}));
+  add_value(command, kOutputGroup, "--color", options.color,
+            "When to use colour (NO_COLOR is honoured)", when)
+      ->check(one_of("--color", {"auto", "always", "never"}));
+  const char* more = command.get_name() == "explain"   ? "Show every condition"
+                     : command.get_name() == "convert" ? "Show the oracle's trace"
+                                                       : "Say more";
+  CLI::Option* verbose = command.add_flag("-v", options.verbose, more)->group(kOutputGroup);
+  add_switch(command, kOutputGroup, "-q,--quiet", options.quiet, "Say only what goes wrong")
+      ->excludes(verbose);
 }
 
 void add_engine_flag(CLI::App& command, std::string& engine, const std::string& group) {
-  command.add_option("--engine", engine, "Engine that serves; --revision sglang-NUMBER implies it")
-      ->check(one_of("--engine", {"vllm", "sglang"}))
-      ->option_text("vllm|sglang")
-      ->group(group);
+  add_value(command, group, "--engine", engine,
+            "Engine that serves; --revision sglang-NUMBER implies it", "vllm|sglang")
+      ->check(one_of("--engine", {"vllm", "sglang"}));
 }
 
 void add_machine_flags(CLI::App& command, RequestFlags& options) {
   const std::string group = "The machine that will serve";
-  const auto add = [&](const std::string& name, auto& value, const std::string& text,
-                       const std::string& kind) {
-    return command.add_option(name, value, text)->option_text(kind)->group(group);
-  };
   const auto fact = [&](FactKind kind, auto& value) {
     return add_fact(command, row_of(kind), value, group);
   };
@@ -135,45 +126,46 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
   for_each_fact_of<Deployment>([&](const FactRow& row, auto members) {
     add_fact(command, row, options.facts.*members.given, group);
   });
-  add("--backend", options.backend, "Skip the oracle: this backend (list backends)", "ENUM")
+  add_value(command, group, "--backend", options.backend,
+            "Skip the oracle: this backend (list backends)", "ENUM")
       ->excludes(command.get_option(std::string(row_of(FactKind::kMoeBackend).flag)));
-  add("--family", options.family, "Converter family; default: from the checkpoint",
-      "gpt_oss|generic");
+  add_value(command, group, "--family", options.family,
+            "Converter family; default: from the checkpoint", "gpt_oss|generic");
   fact(FactKind::kSelector, options.selector);
   fact(FactKind::kActivationKey, options.quantization_config);
   fact(FactKind::kPackage, options.libs);
-  add("--no-lib", options.no_libs, "This package is not there; repeatable", "NAME");
+  add_value(command, group, "--no-lib", options.no_libs, "This package is not there; repeatable",
+            "NAME");
   fact(FactKind::kVariable, options.env);
-  add("--knob", options.knobs,
-      "Layout parameter: params_dtype, marlin_input_dtype, humming_input_dtype, cuda_compiler, "
-      "aiter_weight, tp_size; repeatable",
-      "NAME=VALUE");
-  add("--pad", options.pad,
-      "Round sizes as the backend wants, take them as they are, or pad a rank's to H and I",
-      "auto|none|HxI");
+  add_value(command, group, "--knob", options.knobs,
+            "Layout parameter: params_dtype, marlin_input_dtype, humming_input_dtype, "
+            "cuda_compiler, aiter_weight, tp_size; repeatable",
+            "NAME=VALUE");
+  add_value(command, group, "--pad", options.pad,
+            "Round sizes as the backend wants, take them as they are, or pad a rank's to H and I",
+            "auto|none|HxI");
   add_engine_flag(command, options.engine, group);
   fact(FactKind::kEngine, options.revision);
-  command
-      .add_flag("--allow-known-defects", options.allow_known_defects,
-                "Accept bytes that the reference is known to get wrong")
-      ->group(group);
-  command
-      .add_flag("--allow-unservable", options.allow_unservable,
-                "Write for a deployment that the engine itself would not serve")
-      ->group(group);
+  add_switch(command, group, "--allow-known-defects", options.allow_known_defects,
+             "Accept bytes that the reference is known to get wrong");
+  add_switch(command, group, "--allow-unservable", options.allow_unservable,
+             "Write for a deployment that the engine itself would not serve");
 }
 
 void add_fit_flags(CLI::App& command, RequestFlags& options) {
   const std::string group = "What differs from the blob's own deployment";
+  const auto fact = [&](FactKind kind, auto& value) {
+    return add_fact(command, row_of(kind), value, group);
+  };
   add_engine_flag(command, options.engine, group);
-  add_fact(command, row_of(FactKind::kEngine), options.revision, group)
+  fact(FactKind::kEngine, options.revision)
       ->description("Release of the engine that serves (list revisions); default: the blob's own");
   add_path(command, "--target", options.target_file, kTargetText, group);
-  add_fact(command, row_of(FactKind::kMachine), options.arch, group);
-  add_fact(command, row_of(FactKind::kPlatform), options.platform, group);
-  add_fact(command, row_of(FactKind::kMoeBackend), options.facts.moe_backend, group);
-  add_fact(command, row_of(FactKind::kPackage), options.libs, group);
-  add_fact(command, row_of(FactKind::kVariable), options.env, group);
+  fact(FactKind::kMachine, options.arch);
+  fact(FactKind::kPlatform, options.platform);
+  fact(FactKind::kMoeBackend, options.facts.moe_backend);
+  fact(FactKind::kPackage, options.libs);
+  fact(FactKind::kVariable, options.env);
   for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
     add_fact(command, row, options.facts.*members.given, group);
   });
@@ -184,34 +176,27 @@ void add_parallel_flags(CLI::App& command, RequestFlags& options) {
   for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
     add_fact(command, row, options.facts.*members.given, group);
   });
-  command.add_option("--expert-placement", options.expert_placement, "Which experts a rank holds")
-      ->check(one_of("--expert-placement", {"linear", "round_robin"}))
-      ->option_text("linear|round_robin")
-      ->group(group);
-  command.add_option("--rank", options.rank, "Only this rank's blob")
-      ->transform(number_in(0, 65535))
-      ->option_text("R")
-      ->group(group);
+  add_value(command, group, "--expert-placement", options.expert_placement,
+            "Which experts a rank holds", "linear|round_robin")
+      ->check(one_of("--expert-placement", {"linear", "round_robin"}));
+  add_value(command, group, "--rank", options.rank, "Only this rank's blob", "R")
+      ->transform(number_in(0, 65535));
 }
 
 void add_input_flags(CLI::App& command, InputOptions& options) {
   const std::string group = "Input";
-  command.add_option("--style", options.style, "Naming style (list styles); default: detected")
-      ->option_text("NAME")
-      ->group(group);
+  add_value(command, group, "--style", options.style,
+            "Naming style (list styles); default: detected", "NAME");
   add_file(command, "--model-config", options.model_config,
            "config.json for an input that carries none", group);
-  command.add_option("--layers", options.layers, "Only these layers: 0-3,7")
-      ->option_text("LIST")
-      ->group(group);
+  add_value(command, group, "--layers", options.layers, "Only these layers: 0-3,7", "LIST");
 }
 
 void add_resource_flags(CLI::App& command, RunLimits& options) {
   const std::string group = "Resources";
-  command.add_option("-j,--threads", options.threads, "Workers; default: the CPUs of this process")
-      ->transform(number_in(1, 1024))
-      ->option_text("N")
-      ->group(group);
+  add_value(command, group, "-j,--threads", options.threads,
+            "Workers; default: the CPUs of this process", "N")
+      ->transform(number_in(1, 1024));
   command
       .add_option_function<std::string>(
           "--memory",

@@ -22,6 +22,17 @@ inline constexpr const char* kOutputGroup = "Output";
 // away, which the parser would read as octal. The error for another value gives these two.
 [[nodiscard]] CLI::Validator number_in(int64_t lowest, int64_t highest);
 
+// Declare a flag with a value, of which `kind` is a word in help, and one without.
+template <class Value>
+CLI::Option* add_value(CLI::App& command, const std::string& group, const std::string& name,
+                       Value& value, const std::string& text, const std::string& kind) {
+  return command.add_option(name, value, text)->option_text(kind)->group(group);
+}
+inline CLI::Option* add_switch(CLI::App& command, const std::string& group, const std::string& name,
+                               bool& value, const std::string& text) {
+  return command.add_flag(name, value, text)->group(group);
+}
+
 // Declares a flag that names a small file, which is read when it is needed.
 void add_file(CLI::App& command, const std::string& name, FlagFile& file, const std::string& text,
               const std::string& group);

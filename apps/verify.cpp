@@ -26,7 +26,6 @@
 #include "formats/decision/contents.hpp"
 #include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
-#include "lib/core/visible.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -112,7 +111,7 @@ std::string next_after_differences(const std::vector<Manifest>& manifests, Sourc
       return fmt::format("--against the checkpoint that the blob was made from: {}", *differs);
     }
   }
-  return mend_blob();
+  return kMendBlob;
 }
 
 // `next`: what to do, if it is known already.
@@ -149,9 +148,7 @@ int report(const VerifyOptions& options, const fs::path& model,
       console.say_next(fmt::format("mxfp4-repack verify {} --against INPUT", out));
     }
   } else {
-    for (const std::string& finding : findings) console.result(visible(finding) + "\n");
-    console.result(fmt::format("{}: {}\n", visible(options.blob.string()),
-                               console.bad(count_of(findings.size(), "difference"))));
+    print_findings(options.blob, findings, console);
     if (next.empty() && layers > 0) {
       next = next_after_differences(manifests, source);
     }

@@ -138,7 +138,7 @@ expect_exit 3 "$BIN" fits "$model" --revision 0.33.0
 expect_exit 3 "$BIN" fits nothing --revision 0.33.0
 expect_exit 2 "$BIN" fits new --arch sm999
 expect_exit 2 "$BIN" inspect new --arch sm90
-grep -qx 'hint: mxfp4-repack fits new --arch sm90 says whether the blob fits a deployment' stderr || fail 'no hint'
+grep -qx 'hint: mxfp4-repack fits says whether a blob fits a deployment' stderr || fail 'no hint'
 
 # Drawn deployments: the verdict is what a fresh conversion gives.
 "$python" "$SOURCE_DIR/tests/cli/fits_drawn.py" "$BIN" "$TESTDATA" "${MXFP4_FITS:-40}" || fail 'a verdict that a conversion contradicts'

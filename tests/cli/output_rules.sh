@@ -56,7 +56,7 @@ done
 diff -r again loaded
 # Nothing is written by --dry-run, by inspect, or by a deployment that is refused.
 expect_exit 0 "$BIN" convert "$model" -o dry --arch sm90 --dry-run
-grep -q 'would write' stdout || fail 'no plan shown'
+grep -q '^layer files  ' stdout || fail 'no plan shown'
 expect_exit 4 "$BIN" convert "$model" -o dry --backend NONE --arch sm90
 expect_one_error 'Unsupported mxfp4_backend'
 [ ! -e dry ] || fail '--dry-run wrote'
