@@ -9,7 +9,7 @@ namespace mxfp4 {
 namespace {
 
 // "ARCH: NAME, NAME", the usual name first.
-constexpr std::string_view kTable = R"(
+constexpr std::string_view kMachineTable = R"(
 sm70: V100S, V100, Titan V, Volta
 sm72: Jetson Xavier, Xavier
 sm75: GTX 1660 Ti, GTX 1660, GTX 1650, Quadro RTX 8000, Quadro RTX 6000, Quadro RTX 5000,
@@ -82,9 +82,9 @@ std::string joined(std::span<const std::string> words) {
   return all;
 }
 
-std::vector<Machine> read_table() {
+std::vector<Machine> read_machines() {
   std::vector<Machine> machines;
-  std::istringstream lines{std::string(kTable)};
+  std::istringstream lines{std::string(kMachineTable)};
   for (std::string line; std::getline(lines, line);) {
     if (line.empty()) continue;
     std::istringstream names(line);
@@ -125,7 +125,7 @@ std::string usual_arch(std::string word) {
 }  // namespace
 
 std::span<const Machine> machines() {
-  static const std::vector<Machine> kMachines = read_table();
+  static const std::vector<Machine> kMachines = read_machines();
   return kMachines;
 }
 

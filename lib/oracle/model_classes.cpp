@@ -11,7 +11,7 @@ namespace {
 
 // "@" and the activation, and the classes until the next "@". config: the one that the config names;
 // layers: silu, and swiglustep in layers with a limit.
-constexpr std::string_view kTable = R"(
+constexpr std::string_view kClassTable = R"(
 @silu AXK1ForCausalLM AfmoeForCausalLM AliceAIForCausalLM AriaForConditionalGeneration BailingMoeForCausalLM BailingMoeV25MTPModel
   BailingMoeV2ForCausalLM BailingMoeV2_5ForCausalLM BailingMoeV3ForCausalLM BailingMoeV3MTPModel BailingMoeV3VLForConditionalGeneration
   BeamForCausalLM ClefFlashForJointSchema ClefOmniForJointSchema Cohere2MoeForCausalLM ColQwen3_5 DFlashLagunaForCausalLM DSparkDraftModel
@@ -55,10 +55,10 @@ constexpr std::string_view kTasks[] = {"ForTextEncoding",
                                        "RewardModel",
                                        "Model"};
 
-std::vector<ModelClass> read_table() {
+std::vector<ModelClass> read_classes() {
   std::vector<ModelClass> classes;
   ModelClass row;
-  std::istringstream words{std::string(kTable)};
+  std::istringstream words{std::string(kClassTable)};
   for (std::string word; words >> word;) {
     if (word.front() != '@') {
       row.architecture = std::move(word);
@@ -79,7 +79,7 @@ const ModelClass* row_of(std::string_view architecture) {
 }  // namespace
 
 std::span<const ModelClass> model_classes() {
-  static const std::vector<ModelClass> kClasses = read_table();
+  static const std::vector<ModelClass> kClasses = read_classes();
   return kClasses;
 }
 
