@@ -38,7 +38,11 @@ void finish(CLI::App& command, CommandLine& line, Options& options,
   command.footer(examples);
   add_global_flags(command, line.global);
   command.callback([&command, &line, &options, run] {
-    if constexpr (requires { options.given; }) options.given = given_flags(command);
+    if constexpr (requires { options.given; }) {
+      options.given = given_flags(command);
+    } else {
+      (void)command;  // the compiler asks why it is captured
+    }
     line.run = [&options, run](const Console& console) { return run(options, console); };
   });
 }
