@@ -55,7 +55,7 @@ install(TARGETS mxfp4_lib mxfp4_formats EXPORT mxfp4-repack-targets
         ARCHIVE COMPONENT development)
 install(DIRECTORY lib formats DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mxfp4 COMPONENT development
         FILES_MATCHING PATTERN "*.hpp"
-        REGEX "formats/(hdf5/(hdf5_(attributes|file|handle|index)|chunk_lengths)|json/.*|config/quantization_(exclusions|members|rules)|loader/c_api_(arguments|status))\\.hpp$" EXCLUDE)
+        REGEX "formats/(hdf5/(hdf5_(describe|file|handle|index)|chunk_lengths)|json/.*|config/quantization_(exclusions|members|rules)|loader/c_api_(arguments|status))\\.hpp$" EXCLUDE)
 install(EXPORT mxfp4-repack-targets NAMESPACE mxfp4:: DESTINATION ${PACKAGE_DIR}
         COMPONENT development)
 configure_package_config_file(
