@@ -175,9 +175,20 @@ class Flags(unittest.TestCase):
         from mxfp4_repack.commands import _words
         for flags, words in (({"env": {"A": True, "B": 0, "C": False}}, ["--env=A=1", "--env=B=0", "--env=C=0"]),
                              ({"env": {"A=1"}}, ["--env=A=1"]), ({"layers": range(2)}, ["--layers=0,1"]),
-                             ({"target": Pathish(b"t")}, ["--target=t"]), ({"libs": {"a": "1", "b": "2"}}, ["--libs=a=1,b=2"]),
+                             ({"target": Pathish(b"t")}, ["--target=t"]), ({"libs": {"a": "1", "b": "2"}}, ["--libs=a==1,b==2"]),
                              ({"tp_size": {}}, ["--tp-size="]), ({"env": {}}, [])):
             self.assertEqual(_words(flags), words)
+
+    def test_versions_of_packages(self):
+        """A mapping's versions reach the program and the library."""
+        with self.assertRaisesRegex(CommandError, "triton_kernels 3.9: .* was not tested with it"):
+            self.plan(libs={"triton_kernels": "3.9"})
+        model = blob_maker.model("arguments-model")
+        with mxfp4_repack.open_checkpoint(model, arch="sm90", libs={"triton_kernels": "3.5.1"}) as made:
+            self.assertEqual(made.manifest["asked"]["libs"], ["triton_kernels==3.5.1"])
+        for refused in (self.plan, lambda **flags: mxfp4_repack.open_checkpoint(model, arch="sm90", **flags)):
+            with self.assertRaises(ArgumentError):
+                refused(libs={"triton_kernels": None})
 
     def test_what_no_program_can_be_given(self):
         for flags in ({"arch": "sm90\0"}, {"arch": "\ud800"}, {"env": {"A": None}}, {"env": {None: 1}}, {"layers": [0, None]},

@@ -155,7 +155,8 @@ def _words(flags: Mapping[str, Any]) -> List[str]:
 def _items(name: str, value: Any) -> List[str]:
     """What a flag is given, as texts: the items of a collection, or the value itself."""
     if isinstance(value, Mapping):
-        return [f"{_item(name, key)}={_item(name, int(item) if isinstance(item, bool) else item)}"
+        sign = "==" if name == "libs" else "="
+        return [f"{_item(name, key)}{sign}{_item(name, int(item) if isinstance(item, bool) else item)}"
                 for key, item in value.items()]
     try:
         items = [value] if isinstance(value, (str, bytes, bytearray, os.PathLike)) else list(value)

@@ -27,7 +27,7 @@ def deployment_json(flags: Mapping[str, Any], rank: int) -> bytes:
 
 def _member(name: str, value: Any) -> Any:
     if name in _LISTS:
-        return [] if value == "none" else _items(value)
+        return [] if value == "none" else _items(name, value)
     if name in _PAIRS:
         return _pairs(name, value)
     if name in _FILES:
@@ -37,8 +37,12 @@ def _member(name: str, value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-def _items(value: Any) -> List[str]:
-    """"a, b" or ["a", "b"]."""
+def _items(name: str, value: Any) -> List[str]:
+    """"a, b==1", ["a", "b==1"] or {"b": "1"}."""
+    if isinstance(value, Mapping):
+        if None in value.values():
+            raise ArgumentError("", name, "None, expected a value")
+        value = [f"{key}=={version}" for key, version in value.items()]
     parts = value.split(",") if isinstance(value, str) else list(value)
     return [str(part).strip() for part in parts if str(part).strip()]
 
