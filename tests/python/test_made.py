@@ -259,11 +259,12 @@ class Made(unittest.TestCase):
                 self.compare(source, **flags)
         for code, kind, flags in ((4, "unsupported", {"arch": "sm70"}), (2, "usage", {"arch": "no machine"}),
                                   (2, "usage", {"arch": "sm90", "backend": "NONE_SUCH"}),
-                                  (2, "usage", {"arch": "sm90", "rank": 3})):
+                                  (2, "usage", {"arch": "sm90", "rank": 3}),
+                                  (2, "usage", {"arch": "sm90", "include_rest": True})):
             with self.subTest(**flags), self.assertRaises(mxfp4_repack.CommandError) as refused:
                 mxfp4_repack.open_checkpoint(source, **flags)
             self.assertEqual((refused.exception.exit_code, refused.exception.kind), (code, kind))
-        for flags in ({"include_rest": True}, {"env": "A"}, {"layers": "x"}, {"target": "no-such-file"}):
+        for flags in ({"env": "A"}, {"layers": "x"}, {"target": "no-such-file"}):
             with self.subTest(**flags), self.assertRaises(mxfp4_repack.ArgumentError):
                 mxfp4_repack.open_checkpoint(source, arch="sm90", **flags)
 
