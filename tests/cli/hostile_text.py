@@ -19,10 +19,13 @@ MODEL = os.path.join(TESTDATA, "ingest/gptoss_hf")
 ran = 0
 
 
-def run(*arguments, codes=(0, 1, 2, 3, 4, 5), said=None):
-    """Runs a command as text, as JSON, to a file and verbosely; its output must have no raw control byte."""
+def run(*arguments, codes=(0, 1, 2, 3, 4, 5), said=None, fresh=None):
+    """Runs a command as text, as JSON, to a file and verbosely; its output must have no raw control byte. fresh: an
+    OUT that each run makes anew."""
     global ran
     for extra in ([], ["--json"], ["-v", "--progress", "always", "--color", "always"]):
+        if fresh:
+            shutil.rmtree(fresh, ignore_errors=True)
         done = subprocess.run([BIN, *arguments, *extra], capture_output=True, timeout=300)
         ran += 1
         # The program's own bar and colours; the hostile text has another colour.
@@ -57,9 +60,10 @@ run("convert", deep, "-o", blob + "-dry", "--arch", "sm90", "--dry-run", codes=[
 for command in (["convert", deep, "-o", blob, "--arch", "sm90", "--force"],
                 ["inspect", deep], ["inspect", deep, "--arch", "sm90"], ["inspect", blob],
                 ["explain", deep, "--arch", "sm90"], ["verify", blob],
-                ["verify", blob, "--against", deep], ["unpack", blob, "-o", back, "--force"],
-                ["finalize", blob]):
+                ["verify", blob, "--against", deep], ["finalize", blob]):
     run(*command, codes=[0])
+run("unpack", blob, "-o", back, codes=[0], fresh=back)
+run("unpack", blob, "-o", back, codes=[5])
 for command in (["convert", HOSTILE, "-o", "no", "--arch", "sm90"], ["inspect", HOSTILE],
                 ["explain", HOSTILE, "--arch", "sm90"], ["verify", HOSTILE],
                 ["unpack", HOSTILE, "-o", "no"], ["finalize", HOSTILE]):
@@ -129,7 +133,7 @@ for i, place in enumerate(PLACES):
     run("inspect", blob, "--revision", HOSTILE)
     run("verify", blob)
     run("verify", blob, "--against", MODEL)
-    run("unpack", blob, "-o", f"unpacked{i}", "--force")
+    run("unpack", blob, "-o", f"unpacked{i}", fresh=f"unpacked{i}")
     run("convert", blob, "-o", "no", "--arch", "sm90")
     run("finalize", blob)
 print(f"{ran} runs")
