@@ -92,4 +92,4 @@ done
 # A blob says for which activations it was made.
 expect_exit 0 "$BIN" inspect token-0.32.0-sm100 --revision 0.33.0
 expect_exit 0 "$BIN" explain token --arch sm100 --revision 0.33.0 -v
-grep -q 'checkpoint key *fp8_per_token' stdout || fail 'the key is not said'
+grep -q '^  model activation *fp8_per_token$' stdout || fail 'the activation is not said'

@@ -7,7 +7,7 @@ for flags in '--backend TRITON --arch sm90' '--backend MARLIN --arch sm80 --tp-s
   rm -rf want got
   # shellcheck disable=SC2086
   convert_quietly model -o want $flags
-  for resources in '--threads 1' '--threads 4' '--threads 1 --memory 1' '--threads 4 --memory 64k' \
+  for resources in '--threads 1' '--threads 4' '--threads 1 --memory 1KiB' '--threads 4 --memory 64k' \
     '--threads 7 --memory 3MiB'; do
     rm -rf got
     # shellcheck disable=SC2086
@@ -16,7 +16,7 @@ for flags in '--backend TRITON --arch sm90' '--backend MARLIN --arch sm80 --tp-s
   done
   mkdir -p unpacked
   expect_exit 0 "$BIN" unpack want -o unpacked/1 --threads 1
-  expect_exit 0 "$BIN" unpack want -o unpacked/4 --threads 4 --memory 1
+  expect_exit 0 "$BIN" unpack want -o unpacked/4 --threads 4 --memory 1KiB
   diff -r unpacked/1 unpacked/4 || fail "unpack of $flags"
   rm -rf unpacked
 done

@@ -95,6 +95,7 @@ misused '--platform: rocm contradicts arch sm90$' explain --platform rocm --arch
 misused '--platform: rocm contradicts arch sm90$' explain --platform rocm --arch H100 --target target.json
 misused --memory convert "$model" -o bad --arch sm90 --memory 99999999999999g
 misused --memory convert "$model" -o bad --arch sm90 --memory lots
+misused "--knob params_dtype: expected bfloat16\\|float16, found 'int3'\$" explain --arch sm90 --knob params_dtype=int3
 
 # Flags that cannot matter.
 misused --check convert "$model" -o bad --arch sm90 --check
@@ -191,7 +192,6 @@ done <<END
 2|--rank 2: the ranks are 0 to 1||explain $model --arch sm90 --rank 2 --tp-size 2
 2|--shard: '0/0' is not I/N, with I from 0 to N - 1 and N at most 100000||convert $model -o bad --arch sm90 --shard 0/0
 2|--layers: '1-0' is neither N nor FIRST-LAST|such as 0-3,7|convert $model -o bad --arch sm90 --layers 1-0
-2|--knob params_dtype: expected bfloat16|float16, found 'int3'||explain --arch sm90 --knob params_dtype=int3
 3|.: cannot be opened: Is a directory||explain --batch .
 END
 

@@ -25,8 +25,7 @@ echo text >"side/$odd.txt"
 expect_exit 3 "$BIN" convert side -o no --arch sm90 --include-rest
 LC_ALL=C expect_one_error 'not UTF-8'
 expect_exit 0 "$BIN" convert side -o without --arch sm90
-mkdir one
-(cd one && "$BIN" unpack ../without -o . -q)
+"$BIN" unpack without -o one -q
 mv one/layer-00000.safetensors "one/$odd.safetensors"
 rm -f one/layer-00001.safetensors
 expect_exit 3 "$BIN" convert one -o no --arch sm90
