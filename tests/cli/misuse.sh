@@ -95,6 +95,7 @@ misused '--platform: rocm contradicts arch sm90$' explain --platform rocm --arch
 misused '--platform: rocm contradicts arch sm90$' explain --platform rocm --arch H100 --target target.json
 misused --memory convert "$model" -o bad --arch sm90 --memory 99999999999999g
 misused --memory convert "$model" -o bad --arch sm90 --memory lots
+misused "--memory: '1' is not a size such as 256MiB or 8GB$" convert "$model" -o bad --arch sm90 --memory 1
 misused "--knob params_dtype: expected bfloat16\\|float16, found 'int3'\$" explain --arch sm90 --knob params_dtype=int3
 
 # Flags that cannot matter.
