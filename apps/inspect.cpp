@@ -192,7 +192,6 @@ std::string blob_text(const Console& console, const Json& document) {
     for (const char* name : {"path", "rank", "data_bytes", "stored_bytes"}) common.erase(name);
   }
   if (common.contains("serves") && common["serves"].is_null()) common["serves"] = "not known";
-  common["serve"] = document["serve"];
   std::string out = fields_text(console, common);
   if (ranks.size() == 1) return out + part_text(console, ranks.front());
   out += "\n" + table_text(console, ranks, {"rank", "data_bytes", "stored_bytes", "path"});
@@ -231,13 +230,18 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
     }
     document["ranks"].push_back(std::move(item));
   }
-  const std::string serve =
-      fmt::format("{}", fmt::join(serve_line(manifests.front(), asked.input.path), " "));
+  const std::vector<std::string> parts = serve_line(manifests.front(), asked.input.path);
+  const std::string serve = fmt::format("{}", fmt::join(parts, " "));
   document["serve"] = text_or_null(serve);
   if (console.json()) {
     console.result_json(std::move(document));
   } else if (!asked.serve) {
-    console.result(blob_text(console, document));
+    std::string text = blob_text(console, document);
+    if (!parts.empty()) {
+      text += '\n';
+      append_command(text, "serve: ", 7, parts);  // in lines that a shell puts together
+    }
+    console.result(text);
   } else if (serve.empty()) {
     throw Error::unsupported("no engine takes this blob by itself")
         .in_file(asked.input.path.string())

@@ -27,6 +27,9 @@ rm -rf o m-mxfp4_repack
 convert_quietly m -o o --arch sm90 --backend MARLIN --tp-size 2
 expect_exit 0 "$BIN" inspect o/rank-01-of-02 --serve
 grep -qF '{"blob":"o"}' stdout || fail 'the ranks lie in o'
+mv stdout line
+expect_exit 0 "$BIN" inspect o/rank-01-of-02
+sed -n '/^serve: /,$p' stdout | sed ':a; /\\$/ { N; s/ \\\n */ /; ba }' | sed 's/^serve: //' | cmp - line || { cat stdout >&2; fail 'another line than --serve'; }
 expect_exit 0 "$BIN" convert o -o again --arch sm90 --backend MARLIN
 grep -qx 'serve: vllm serve MODEL .*' stdout || { cat stdout >&2; fail 'a blob is no model'; }
 mv o m/mxfp4_repack
