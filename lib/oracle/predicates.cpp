@@ -132,7 +132,7 @@ Condition package(std::string_view name) {
 Condition variable(std::string_view name, std::string text, bool when_unset,
                    std::function<bool(std::string_view)> holds) {
   return {std::move(text),
-          [=](const Question& q) {
+          [name, when_unset, holds = std::move(holds)](const Question& q) {
             const auto found = q.deployment.env.find(std::string(name));
             return found == q.deployment.env.end() ? when_unset : holds(found->second);
           },
