@@ -17,6 +17,7 @@
 #include "formats/blob/rest_check.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/file_identity.hpp"
+#include "formats/output/foreign.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

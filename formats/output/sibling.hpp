@@ -22,10 +22,6 @@ namespace mxfp4 {
 [[nodiscard]] std::filesystem::path sibling_of(const std::filesystem::path& out);
 inline constexpr const char* kResultFolder = "result";
 
-// Throws Error::output, naming the first file in `directory` that the manifests in it do not name,
-// or that is a small file of the model directory which somebody edited.
-void refuse_foreign(const std::filesystem::path& directory);
-
 class Sibling {
  public:
   // Locks the sibling of `out` if it is there; several processes may hold a `shared` lock. Throws
