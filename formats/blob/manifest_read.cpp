@@ -246,9 +246,6 @@ Error no_seal(std::string_view text) {
   constexpr const char* kAgain = "is the copy complete? fetch the file again";
   if (text.empty()) return Error::input("an empty file").hint(kAgain);
   if (is_lfs_pointer(text)) return Error::input(kLfsPointer).hint(kFetchLfs);
-  if (const std::string_view coding = other_coding(text); !coding.empty()) {
-    return Error::input(std::string(coding));
-  }
   return Error::input("manifest_xxh3_128: missing").hint(kAgain);
 }
 

@@ -15,39 +15,10 @@ namespace {
 // A name that begins with another one comes first.
 constexpr std::array<std::string_view, 3> kConstants = {"-Infinity", "Infinity", "NaN"};
 
-// The parser does not recurse, but callers walk its result recursively.
-void check_depth(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxJsonDepth) {
-        throw Error::input(fmt::format("JSON is nested deeper than {} levels", kMaxJsonDepth));
-      }
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-}
-
 }  // namespace
 
 nlohmann::json parse_python_json(std::string_view text) {
-  check_depth(text);
-  // nlohmann's parser takes a NUL for the end of the text.
-  if (text.find('\0') != std::string_view::npos) check_json_text(text);
-  try {
-    return nlohmann::json::parse(text.begin(), text.end());
-  } catch (const nlohmann::json::exception&) {
-    check_json_text(text);
-    throw not_json(text);
-  }
+  return parse_strict_json(text, /*last_counts=*/true);
 }
 
 std::string quote_python_constants(std::string_view text, std::string_view mark) {

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "formats/json/json_syntax.hpp"
 #include "lib/core/text.hpp"
 
 namespace mxfp4 {
@@ -49,14 +48,14 @@ class StrictBuilder final : public nlohmann::json_sax<Json> {
       member_ = &(members.begin() + static_cast<std::ptrdiff_t>(at->second))->second;
     } else {
       const auto [at, added] = members.emplace(key, nullptr);
-      if (!added) refuse_second(key);
+      if (!added && !last_counts_) refuse_second(key);
       member_ = &at->second;
     }
     return true;
   }
   bool parse_error(size_t /*position*/, const std::string& /*token*/,
-                   const nlohmann::detail::exception& /*error*/) override {
-    throw not_json(text_);
+                   const nlohmann::detail::exception& error) override {
+    throw not_json(text_, error);
   }
 
  private:
@@ -106,74 +105,34 @@ Json parse(std::string_view text, bool last_counts = false) {
 
 }  // namespace
 
-std::string_view other_coding(std::string_view begin) {
-  using namespace std::literals;
-  struct Coding {
-    std::string_view begins;
-    std::string_view what;
-  };
-  // UTF-32's mark begins as UTF-16's does.
-  static constexpr std::array kCodings = {Coding{"\x1f\x8b"sv, "compressed by gzip"},
-                                          Coding{"\x28\xb5\x2f\xfd"sv, "compressed by zstd"},
-                                          Coding{"\3757zXZ\0"sv, "compressed by xz"},
-                                          Coding{"\x04\x22\x4d\x18"sv, "compressed by lz4"},
-                                          Coding{"\xff\xfe\0\0"sv, "UTF-32"},
-                                          Coding{"\0\0\xfe\xff"sv, "UTF-32"},
-                                          Coding{"\xff\xfe"sv, "UTF-16"},
-                                          Coding{"\xfe\xff"sv, "UTF-16"}};
-  for (const Coding& coding : kCodings) {
-    if (begin.starts_with(coding.begins)) return coding.what;
-  }
-  constexpr size_t kMark = 4;
-  if (begin.size() < kMark) return "";
-  // Behind a digit for the size of its blocks comes the mark of the first block.
-  if (begin.starts_with("BZh") && begin.substr(kMark).starts_with("1AY&SY")) {
-    return "compressed by bzip2";
-  }
-  // ASCII in UTF-16 without a mark: every other byte is NUL.
-  const auto nul = [&](size_t at) { return begin[at] == '\0'; };
-  const bool halves = nul(0) != nul(1) && nul(0) == nul(2) && nul(1) == nul(3);
-  return halves ? "UTF-16" : "";
-}
-
 bool is_lfs_pointer(std::string_view begin) {
   return begin.starts_with("version https://git-lfs.github.com/spec/");
 }
 
-bool is_web_page(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  return std::ranges::any_of(
-      std::array<std::string_view, 2>{"<!doctype html", "<html"}, [&](std::string_view begin) {
-        return text.size() >= begin.size() &&
-               std::equal(begin.begin(), begin.end(), text.begin(), [](char want, char c) {
-                 return want == (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
-               });
-      });
-}
-
 void check_json_text(std::string_view text) {
-  if (const std::string_view coding = other_coding(text); !coding.empty()) {
-    const bool compressed = coding.starts_with("compressed");
-    throw Error::input(fmt::format("not JSON: {}", coding))
-        .hint(compressed ? "decompress it first" : "JSON is UTF-8; iconv converts it");
-  }
+  check_utf8(text);
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     throw Error::input(fmt::format("not JSON: NUL byte at position {}", nul));
   }
-  check_utf8(text);
 }
 
-Error not_json(std::string_view text) {
+Error not_json(std::string_view text, const std::exception& error) {
   if (is_lfs_pointer(text)) return Error::input(kLfsPointer).hint(kFetchLfs);
-  if (is_web_page(text)) {
-    return Error::input("not JSON: a web page")
-        .hint("is it a failed download? fetch the file again");
+  std::string what = error.what();
+  what.erase(0, what.find("] ") + 2);
+  constexpr std::string_view kAt = "parse error at ";
+  if (what.starts_with(kAt)) what.erase(0, kAt.size());
+  // What was read last can hold most of the file.
+  if (const size_t read = what.find("; last read: "); read != std::string::npos) {
+    const size_t expected = what.rfind("; expected ");
+    what.erase(read, expected == std::string::npos ? expected : expected - read);
   }
-  const std::string fault = json_fault(text);
-  return Error::input("not JSON: " + (fault.empty() ? "a number is out of range" : fault));
+  return Error::input("not JSON: " + shown(what));
 }
 
-nlohmann::json parse_strict_json(std::string_view text) { return parse<nlohmann::json>(text); }
+nlohmann::json parse_strict_json(std::string_view text, bool last_counts) {
+  return parse<nlohmann::json>(text, last_counts);
+}
 
 nlohmann::ordered_json parse_strict_ordered_json(std::string_view text, bool last_counts) {
   return parse<nlohmann::ordered_json>(text, last_counts);

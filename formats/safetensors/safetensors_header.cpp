@@ -99,8 +99,8 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool value) override { return refuse(value ? "true" : "false"); }
   bool binary(binary_t& /*value*/) override { return refuse("binary data"); }
   bool parse_error(size_t /*position*/, const std::string& /*last_token*/,
-                   const nlohmann::json::exception& /*error*/) override {
-    in_context("header", [&] { throw not_json(text_); });
+                   const nlohmann::json::exception& error) override {
+    in_context("header", [&] { throw not_json(text_, error); });
     return false;
   }
 

@@ -44,7 +44,7 @@ expect_exit 3 batch bad.jsonl
 expect_one_error 'bad.jsonl: line 1: arch: expected sm<major><minor>'
 printf '\n' >bad.jsonl
 expect_exit 3 batch bad.jsonl
-expect_one_error 'bad.jsonl: line 1: not JSON: column 1: expected a value, found nothing'
+expect_one_error 'bad.jsonl: line 1: not JSON: line 1, column 1: '
 head -c 2000000 /dev/zero | tr '\0' '[' >bad.jsonl
 expect_exit 3 batch bad.jsonl
 expect_one_error 'bad.jsonl: '

@@ -64,7 +64,6 @@ done <<'END'
 an empty file|true
 manifest_xxh3_128: missing|head -c 300
 a Git LFS pointer in place of the file|printf 'version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 12\n'
-compressed by gzip|gzip -c
 END
 
 # Layer files without their manifest, from one file to all.

@@ -3,53 +3,6 @@
 need_numpy
 model=$TESTDATA/ingest/gptoss_hf
 convert_quietly "$model" -o blob --arch sm90
-printf '{"platform": "cuda", "arch": "sm90"}\n' >target.json
-
-# Every small file, in every coding that has a mark: the error names file and coding.
-coded() {
-  case $1 in
-    gzip) gzip -c ;;
-    bzip2) "$python" -c 'import bz2, sys; sys.stdout.buffer.write(bz2.compress(sys.stdin.buffer.read()))' ;;
-    xz) "$python" -c 'import lzma, sys; sys.stdout.buffer.write(lzma.compress(sys.stdin.buffer.read()))' ;;
-    zstd) printf '\050\265\057\375'; cat ;;
-    lz4) printf '\004\042\115\030'; cat ;;
-    UTF-*) iconv -f UTF-8 -t "$1" ;;
-    *) printf '%s' "$1" ;;
-  esac
-}
-cp -r "$model" given
-while IFS='|' read -r coding words; do
-  for file in config.json model.safetensors.index.json; do
-    coded "$coding" <"$model/$file" >"given/$file"
-    expect_exit 3 "$BIN" inspect given
-    expect_one_error "given/$file: (not JSON: )?$words$"
-    grep -q '^hint: ' stderr || fail "no hint: $coding"
-    cp "$model/$file" "given/$file"
-  done
-  coded "$coding" <target.json >coded.json
-  expect_exit 3 "$BIN" explain "$model" --target coded.json
-  expect_one_error "coded.json: not JSON: $words$"
-  expect_exit 3 "$BIN" explain "$model" --arch sm90 --model-config coded.json
-  expect_one_error "coded.json: not JSON: $words$"
-done <<'END'
-gzip|compressed by gzip
-bzip2|compressed by bzip2
-xz|compressed by xz
-zstd|compressed by zstd
-lz4|compressed by lz4
-UTF-16|UTF-16
-UTF-16LE|UTF-16
-UTF-16BE|UTF-16
-UTF-32|UTF-32
-<!DOCTYPE html><html>|a web page
-<HTML><body>404|a web page
-END
-# The beginning of a mark is not a mark.
-for text in 'BZh' 'BZh9' '{' '<htm' ''; do
-  printf '%s' "$text" >coded.json
-  expect_exit 3 "$BIN" explain "$model" --target coded.json
-  expect_one_error 'coded.json: not JSON: .*(expected|found)'
-done
 
 convert_quietly "$model" -o parts --arch sm90 --tp-size 2
 : >e

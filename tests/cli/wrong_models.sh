@@ -84,7 +84,7 @@ is nothing.safetensors 'nothing.safetensors: the file is empty'
 mkdir broken
 cp "$TESTDATA"/ingest/gptoss_hf/*.safetensors broken
 printf '{"model_type": "gpt_oss",\n  "layers": 2,\n}\n' >broken/config.json
-is broken "broken/config.json: not JSON: line 3, column 1: expected a key in double quotes, found '}'"
+is broken "broken/config.json: not JSON: line 3, column 1: .*expected string literal"
 
 # --quantization-config names file, key and value.
 printf '{"moe": {"activation": "mxfp7"}}' >quantization.json
