@@ -100,21 +100,6 @@ expect_exit 0 "$BIN" verify taken
 expect_exit 0 "$BIN" verify taken --against input
 grep -q 'every byte of the experts is the repack of input' stdout || fail 'more claimed than compared'
 
-# The blob's folder may be a link: the files around the link are checked.
-mkdir linked
-cp -r out linked/model
-mv linked/model/mxfp4_repack linked/elsewhere
-ln -s ../elsewhere linked/model/mxfp4_repack
-for path in linked/model linked/model/mxfp4_repack; do
-  expect_exit 0 "$BIN" verify "$path" --against input
-  grep -q 'every byte is the repack of input' stdout || fail 'the files around the link were left out'
-done
-rm linked/model/config.json
-for path in linked/model linked/model/mxfp4_repack; do
-  expect_exit 1 "$BIN" verify "$path"
-  grep -q 'model/config.json: cannot be opened' stdout || fail 'the missing file was not named'
-done
-
 # verify --against compares the rest with the input's, too: tensors, files, and what convert makes of
 # config.json. differs WORDS: of out and the folder `changed`, which becomes the input again.
 differs() {
@@ -178,62 +163,6 @@ for file in rest-00001.safetensors layer-map.json; do
 done
 expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
 expect_exit 0 "$BIN" verify stopped --against named
-# The first run's --include-rest is named, like any other flag.
-rm -r stopped
-limited
-cp -r $begun copy
-for extra in '' --dry-run; do
-  # shellcheck disable=SC2086
-  expect_exit 2 "$BIN" convert named -o stopped "${flags[@]}" --resume $extra
-  expect_one_error 'begun otherwise: --include-rest: given, now not given$'
-done
-diff -r copy $begun
-rm -r $begun copy
-# A replacement that was cut off leaves the old result, complete; the run that began it goes on.
-expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}"
-limited --force
-expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --resume
-grep -q 'complete already' stdout || fail 'the result was not recognised'
-expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
-expect_exit 0 "$BIN" verify stopped --against named
-
-# A side file that changed since the first run is a change of the input.
-rm -r stopped
-limited
-cp -r $begun copy
-printf '[]\n' >named/layer-map.json
-expect_exit 2 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
-expect_one_error 'stopped: the unfinished conversion was begun on an input that has changed since$'
-diff -r copy $begun
-rm -r $begun copy
-# Also between two shards, of which one copies the side files for all.
-named_shard() { "$BIN" convert named -o stopped "${flags[@]}" --include-rest --shard "$@"; }
-expect_exit 0 named_shard 0/2
-touch -d '2001-02-03' named/layer-map.json
-expect_exit 5 named_shard 1/2
-expect_one_error 'shard-000-of-002.progress: begun on an input that has changed since$'
-expect_exit 0 named_shard 0/2 --force
-expect_exit 0 named_shard 1/2
-expect_exit 0 "$BIN" finalize stopped
-expect_exit 0 "$BIN" verify stopped --against named
-rm -r stopped
-
-# finalize gives the directory that one process writes.
-for i in 0 1; do
-  expect_exit 0 "$BIN" convert input -o shards "${flags[@]}" --include-rest --shard "$i/2"
-done
-expect_exit 0 "$BIN" finalize shards
-diff -r out shards
-for path in shards shards/mxfp4_repack; do expect_exit 0 "$BIN" finalize $path; done
-
-# --force knows its own files, and no others.
-expect_exit 5 "$BIN" convert input -o out "${flags[@]}" --include-rest
-expect_exit 0 "$BIN" convert input -o out "${flags[@]}" --include-rest --force
-printf 'mine\n' >out/notes.txt
-expect_exit 5 "$BIN" convert input -o out "${flags[@]}" --include-rest --force
-expect_one_error 'holds notes.txt, which this program did not write'
-expect_exit 5 "$BIN" convert input -o input "${flags[@]}" --include-rest --force
-cmp "$source_dir/config.json" input/config.json
 
 # A file that the model directory cannot hold is refused before anything is written.
 for name in mxfp4_repack rank-00-of-02 "$(printf 'n%.0s' $(seq 244))"; do
@@ -247,10 +176,6 @@ for name in mxfp4_repack rank-00-of-02 "$(printf 'n%.0s' $(seq 244))"; do
     [ ! -e refused ] || fail 'something was written'
   done
 done
-rm "changed/$name"
-printf 'x' >"changed/${name%n}"
-expect_exit 0 "$BIN" convert changed -o long "${flags[@]}" --include-rest
-expect_exit 0 "$BIN" verify long --against changed
 
 # Other containers: the tensors they have, and config.json if they carry one.
 expect_exit 0 "$BIN" convert "$TESTDATA/containers/raw_checkpoint" -o raw --include-rest \
@@ -263,12 +188,3 @@ for input in "$TESTDATA"/containers/hdf5/*checkpoint*.h5; do
   expect_exit 0 "$BIN" verify h5
 done
 [ -f raw/config.json ] || fail 'no config.json from a raw dump'
-
-# A checkpoint of one file has the files beside it no more than any other.
-need_numpy
-"$SOURCE_DIR/scripts/make-checkpoint" small --layers 2 --experts 2 --hidden 64 --intermediate 64 >made
-printf 'tokens\n' >small/tokenizer.json
-one=small/model-00000-of-00001.safetensors
-expect_exit 0 "$BIN" convert $one -o one "${flags[@]}" --include-rest
-[ ! -e one/tokenizer.json ] || fail 'a file beside the input was copied'
-expect_exit 0 "$BIN" verify one --against $one
