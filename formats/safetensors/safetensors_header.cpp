@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
@@ -19,230 +19,107 @@ namespace {
 
 constexpr std::string_view kMetadataKey = "__metadata__";
 
-// Receives the events of the JSON parser and fills a header. The grammar is two levels deep, so a
-// state replaces a tree of values: memory grows with the tensors only, and what does not belong is
-// refused as soon as it is met.
-class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
+// Takes each member of the outer object as soon as it is read, and lets it go: memory grows with
+// the tensors, not with a tree of values for all of them.
+class HeaderReader {
  public:
-  HeaderHandler(std::string_view text, SafetensorsHeader& header) : text_(text), header_(header) {}
+  explicit HeaderReader(SafetensorsHeader& header) : header_(header) {}
 
-  bool start_object(size_t /*size*/) override {
-    switch (state_) {
-      case State::kStart:
-        return go(State::kRoot);
-      case State::kTensorValue:
-        seen_ = {};
-        dims_.clear();
-        return go(State::kTensor);
-      case State::kMetadataValue:
-        return go(State::kMetadata);
-      default:
-        return refuse("an object");
+  void read(std::string_view text) {
+    try {
+      const json rest = json::parse(
+          text, [this](int depth, Event event, json& value) { return take(depth, event, value); });
+    } catch (const json::exception& error) {
+      in_context("header", [&] { throw not_json(text, error); });
     }
-  }
-
-  bool end_object() override {
-    if (state_ == State::kRoot) return go(State::kEnd);
-    if (state_ == State::kTensor) finish_tensor();
-    return go(State::kRoot);
-  }
-
-  bool key(string_t& text) override {
-    if (state_ == State::kRoot) return root_key(text);
-    if (state_ == State::kTensor) return tensor_key(text);
-    metadata_key_ = std::move(text);
-    return go(State::kMetadataString);
-  }
-
-  bool string(string_t& text) override {
-    if (state_ == State::kDType) return read_dtype(text);
-    if (state_ != State::kMetadataString) return refuse("a string");
-    if (std::ssize(header_.metadata) == kMaxSafetensorsMetadata) {
-      throw Error::input(
-          fmt::format("{}: more than {} entries", kMetadataKey, kMaxSafetensorsMetadata));
-    }
-    if (!header_.metadata.emplace(metadata_key_, std::move(text)).second) {
-      throw Error::input(
-          fmt::format("{}: key {} appears twice", kMetadataKey, in_quotes(metadata_key_)));
-    }
-    return go(State::kMetadata);
-  }
-
-  bool start_array(size_t /*size*/) override {
-    if (state_ == State::kShape) return go(State::kShapeItem);
-    if (state_ == State::kOffsets) return go(State::kOffsetsItem);
-    return refuse("an array");
-  }
-
-  bool end_array() override {
-    if (state_ == State::kOffsetsItem && num_offsets_ != 2) {
-      throw in_tensor("data_offsets", fmt::format("{} numbers, expected 2", num_offsets_));
-    }
-    return go(State::kTensor);
-  }
-
-  bool number_unsigned(number_unsigned_t value) override {
-    if (value > static_cast<number_unsigned_t>(std::numeric_limits<int64_t>::max())) {
-      return refuse(fmt::format("{}", value));
-    }
-    const auto number = static_cast<int64_t>(value);
-    if (state_ == State::kShapeItem) return read_dim(number);
-    if (state_ == State::kOffsetsItem) return read_offset(number);
-    return refuse("a number");
-  }
-
-  bool number_integer(number_integer_t value) override { return refuse(fmt::format("{}", value)); }
-  bool number_float(number_float_t /*value*/, const string_t& text) override {
-    return refuse(text.substr(0, 40));
-  }
-  bool null() override { return refuse("null"); }
-  bool boolean(bool value) override { return refuse(value ? "true" : "false"); }
-  bool binary(binary_t& /*value*/) override { return refuse("binary data"); }
-  bool parse_error(size_t /*position*/, const std::string& /*last_token*/,
-                   const nlohmann::json::exception& error) override {
-    in_context("header", [&] { throw not_json(text_, error); });
-    return false;
   }
 
  private:
-  enum class State {
-    kStart,
-    kRoot,           // between the members of the outer object
-    kTensorValue,    // after a tensor's name
-    kTensor,         // between the members of a tensor
-    kDType,          // after "dtype"
-    kShape,          // after "shape"
-    kShapeItem,      // inside its array
-    kOffsets,        // after "data_offsets"
-    kOffsetsItem,    // inside its array
-    kMetadataValue,  // after "__metadata__"
-    kMetadata,       // between its members
-    kMetadataString,
-    kEnd,
-  };
-  struct Seen {
-    bool dtype = false;
-    bool shape = false;
-    bool offsets = false;
-  };
+  using json = nlohmann::json;
+  using Event = json::parse_event_t;
 
-  bool go(State next) {
-    state_ = next;
+  // Called by the parser; `depth` 1 is inside the outer object. False: the value is dropped.
+  bool take(int depth, Event event, json& value) {
+    if (depth == 1 && event == Event::key) {
+      name_ = value.get<std::string>();
+      keys_ = 0;
+    } else if (depth == 2 && event == Event::key) {
+      if (++keys_ > kMaxSafetensorsMetadata) throw too_many_keys();
+    } else if (depth == 1 &&
+               (event == Event::object_end || event == Event::array_end || event == Event::value)) {
+      read_member(value);
+      return false;
+    }
     return true;
   }
 
-  [[nodiscard]] Error in_tensor(std::string_view key, const std::string& message) const {
-    return Error::input(fmt::format("{}: {}: {}", shown(tensor_.name), key, message));
+  [[nodiscard]] Error too_many_keys() const {
+    return Error::input(
+        fmt::format("{}: more than {} entries", shown(name_), kMaxSafetensorsMetadata));
   }
 
-  // Throws Error::input: the format does not allow `found`, a kind of value, here.
-  [[noreturn]] bool refuse(std::string_view found) const {
-    switch (state_) {
-      case State::kTensorValue:
-        throw Error::input(
-            fmt::format("{}: expected an object, found {}", shown(tensor_.name), found));
-      case State::kDType:
-        throw in_tensor("dtype", fmt::format("expected a string, found {}", found));
-      case State::kShape:
-        throw in_tensor("shape", fmt::format("expected an array, found {}", found));
-      case State::kOffsets:
-        throw in_tensor("data_offsets", fmt::format("expected an array, found {}", found));
-      case State::kShapeItem:
-        throw in_tensor("shape", fmt::format("expected non-negative integers, found {}", found));
-      case State::kOffsetsItem:
-        throw in_tensor("data_offsets",
-                        fmt::format("expected non-negative integers, found {}", found));
-      case State::kMetadataValue:
-        throw Error::input(fmt::format("{}: expected an object, found {}", kMetadataKey, found));
-      case State::kMetadataString:
-        throw Error::input(fmt::format("{}: {}: expected a string, found {}", kMetadataKey,
-                                       shown(metadata_key_), found));
-      default:
-        throw Error::input(fmt::format("header: expected a JSON object, found {}", found));
+  void read_member(const json& value) {
+    const JsonFields fields(value, shown(name_));
+    // The parser keeps the last of several equal keys.
+    if (std::ssize(value) != keys_) {
+      throw Error::input(fmt::format("{}: a key appears twice", shown(name_)));
     }
+    if (name_ == kMetadataKey) return read_metadata(fields);
+    check_tensor_name(name_);
+    fields.only({"dtype", "shape", "data_offsets"});
+    SafetensorsTensor tensor;
+    tensor.name = name_;
+    const std::string dtype = fields.string("dtype");
+    const auto known = dtype_from_name(dtype);
+    if (!known) {
+      throw Error::input(
+          fmt::format("{}: unknown dtype {}", fields.path("dtype"), in_quotes(dtype)));
+    }
+    tensor.spec.dtype = *known;
+    const std::vector<int64_t> dims = fields.integers("shape");
+    if (dims.size() > Shape::kMaxRank) {
+      throw Error::input(fmt::format("{}: more than {} dimensions", fields.path("shape"),
+                                     static_cast<int>(Shape::kMaxRank)));
+    }
+    tensor.spec.shape = Shape(dims);
+    const std::vector<int64_t> offsets = fields.integers("data_offsets");
+    if (offsets.size() != 2) {
+      throw Error::input(
+          fmt::format("{}: {} numbers, expected 2", fields.path("data_offsets"), offsets.size()));
+    }
+    tensor.begin = offsets[0];
+    tensor.end = offsets[1];
+    in_context(shown(name_), [&] { check_bytes(tensor); });
+    header_.tensors.push_back(std::move(tensor));
   }
 
-  bool root_key(string_t& text) {
-    if (text != kMetadataKey) {
-      check_tensor_name(text);
-      tensor_ = {};
-      tensor_.name = std::move(text);
-      return go(State::kTensorValue);
-    }
+  void read_metadata(const JsonFields& fields) {
     if (std::exchange(metadata_seen_, true)) {
       throw Error::input(fmt::format("header: key {} appears twice", kMetadataKey));
     }
-    return go(State::kMetadataValue);
-  }
-
-  bool tensor_key(const string_t& text) {
-    if (text == "dtype") return member(seen_.dtype, text, State::kDType);
-    if (text == "shape") return member(seen_.shape, text, State::kShape);
-    if (text == "data_offsets") {
-      num_offsets_ = 0;
-      return member(seen_.offsets, text, State::kOffsets);
+    for (const auto& entry : fields.value().items()) {
+      header_.metadata.emplace(entry.key(), fields.string(entry.key()));
     }
-    throw Error::input(fmt::format("{}: unknown key {}, expected dtype, shape and data_offsets",
-                                   shown(tensor_.name), in_quotes(text)));
   }
 
-  bool member(bool& seen, std::string_view name, State next) {
-    if (std::exchange(seen, true)) throw in_tensor(name, "appears twice");
-    return go(next);
-  }
-
-  bool read_dtype(const string_t& text) {
-    const auto dtype = dtype_from_name(text);
-    if (!dtype) throw in_tensor("dtype", fmt::format("unknown dtype {}", in_quotes(text)));
-    tensor_.spec.dtype = *dtype;
-    return go(State::kTensor);
-  }
-
-  bool read_dim(int64_t dim) {
-    if (dims_.size() == Shape::kMaxRank) {
-      throw in_tensor("shape",
-                      fmt::format("more than {} dimensions", static_cast<int>(Shape::kMaxRank)));
+  static void check_bytes(const SafetensorsTensor& tensor) {
+    const std::string shape = tensor.spec.shape.to_string();
+    const int64_t bytes = in_context("shape " + shape, [&] { return tensor.spec.bytes(); });
+    if (tensor.end < tensor.begin) {
+      throw Error::input(
+          fmt::format("data_offsets: end {} lies before begin {}", tensor.end, tensor.begin));
     }
-    dims_.push_back(dim);
-    return true;
+    if (tensor.end - tensor.begin != bytes) {
+      throw Error::input(fmt::format("{} {} needs {} bytes, its data_offsets span {}",
+                                     dtype_name(tensor.spec.dtype), shape, bytes,
+                                     tensor.end - tensor.begin));
+    }
   }
 
-  bool read_offset(int64_t offset) {
-    if (num_offsets_ == 2) throw in_tensor("data_offsets", "more than 2 numbers, expected 2");
-    (num_offsets_++ == 0 ? tensor_.begin : tensor_.end) = offset;
-    return true;
-  }
-
-  void finish_tensor() {
-    if (!seen_.dtype) throw in_tensor("dtype", "missing");
-    if (!seen_.shape) throw in_tensor("shape", "missing");
-    if (!seen_.offsets) throw in_tensor("data_offsets", "missing");
-    in_context(shown(tensor_.name), [&] {
-      tensor_.spec.shape = Shape(dims_);
-      const int64_t bytes = in_context("shape " + tensor_.spec.shape.to_string(),
-                                       [&] { return tensor_.spec.bytes(); });
-      if (tensor_.end < tensor_.begin) {
-        throw Error::input(
-            fmt::format("data_offsets: end {} lies before begin {}", tensor_.end, tensor_.begin));
-      }
-      if (tensor_.end - tensor_.begin != bytes) {
-        throw Error::input(fmt::format(
-            "{} {} needs {} bytes, its data_offsets span {}", dtype_name(tensor_.spec.dtype),
-            tensor_.spec.shape.to_string(), bytes, tensor_.end - tensor_.begin));
-      }
-    });
-    header_.tensors.push_back(std::move(tensor_));
-  }
-
-  std::string_view text_;
   SafetensorsHeader& header_;
-  State state_ = State::kStart;
+  std::string name_;  // of the member that is being read
+  int64_t keys_ = 0;  // in it, so far
   bool metadata_seen_ = false;
-  std::string metadata_key_;
-  SafetensorsTensor tensor_;
-  Seen seen_;
-  std::vector<int64_t> dims_;
-  int num_offsets_ = 0;
 };
 
 void check_unique_names(const std::vector<SafetensorsTensor>& tensors) {
@@ -338,12 +215,7 @@ SafetensorsHeader parse_safetensors_header(ConstBytes front, int64_t file_size) 
                               static_cast<size_t>(length));
   in_context("header", [&] { check_json_text(json); });
   if (!json.starts_with('{')) throw Error::input("header does not begin with a JSON object");
-  HeaderHandler handler(json, header);
-  try {
-    (void)nlohmann::json::sax_parse(json.begin(), json.end(), &handler);
-  } catch (const nlohmann::json::exception&) {  // this handler raises none; a safeguard
-    throw Error::input("header is not JSON");
-  }
+  HeaderReader(header).read(json);
   check_unique_names(header.tensors);
   std::ranges::sort(header.tensors, {}, [](const SafetensorsTensor& tensor) {
     return std::tie(tensor.begin, tensor.end, tensor.name);
