@@ -26,6 +26,7 @@ SH
 install_packages 0
 for name in libfmt-dev libzstd-dev zstd; do grep -q "install.* $name\( \|$\)" asked || fail "$name is not installed"; done
 grep -qE ' (cmake|nlohmann-json3-dev)( |$)' asked && fail 'what is there is installed again'
+grep -qE 'slurm|munge|nginx' asked && fail 'a service that nobody asked for'
 grep -q arm64 asked && fail 'a package of another architecture'
 
 rm asked

@@ -3,7 +3,7 @@
     kubernetes_api.py SCHEMA FILE...              each fault on a line; exit 1 if there is one
     kubernetes_api.py SCHEMA FILE... --self-test  expects a fault in each of many damaged copies
 
-FILE is YAML, or a page of the guide, whose ```yaml blocks are manifests, or containers and volumes of a pod."""
+FILE is YAML, or a page of the guide, whose ```yaml blocks are objects, or patches of the page's first one."""
 import copy
 import json
 import re
@@ -49,14 +49,23 @@ def manifests(path):
         text = file.read()
     if path.endswith(".md"):
         text = "\n---\n".join(block for block in re.findall(r"^```yaml\n(.*?)^```", text, re.M | re.S))
-    return [document for document in yaml.safe_load_all(text) if document]
+    documents = [document for document in yaml.safe_load_all(text) if document]
+    return [document if "kind" in document else merged(documents[0], document) for document in documents]
+
+
+def merged(value, patch):
+    """As the API merges a patch: items of lists by their name, or the path of a mount."""
+    if isinstance(patch, dict):
+        return {**value, **{name: merged(value.get(name), item) for name, item in patch.items()}} if isinstance(value, dict) else patch
+    key = next((key for key in ("mountPath", "name") if isinstance(patch, list) and all(key in item for item in patch)), None)
+    if not key or not isinstance(value, list):
+        return patch
+    found = {item[key]: item for item in value}
+    return list({**found, **{item[key]: merged(found.get(item[key]), item) for item in patch}}.values())
 
 
 def faults(document, definitions):
     kind = document.get("kind")
-    if document.keys() <= {"containers", "volumes"}:  # lines for the pod of another manifest
-        return [fault for name in document for fault in
-                faults_of(document[name], definitions["PodSpec"]["properties"][name], name, definitions)]
     if kind not in definitions:
         return [f"{kind}: not a kind that the schema has"]
     found = faults_of(document, definitions[kind], kind, definitions)

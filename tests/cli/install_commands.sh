@@ -44,13 +44,8 @@ while IFS= read -r command; do
         "'$PWD/downloads'" "'$PWD/downloads'" >"$site/scikit_build_core/build.py"
       (cd "$SOURCE_DIR" && PIP_NO_BUILD_ISOLATION=0 eval "$command") || fail "$command"
       used "$command" ;;
-    # Images and pipelines: the file is where the line before puts it.
-    'pip install /tmp/mxfp4_repack-*.whl' | 'pip install ./mxfp4_repack-*.whl huggingface_hub') ;;
+    # Images and pipelines: page_commands.sh runs their steps.
+    'pip install /tmp/mxfp4_repack-*.whl' | 'pipx install ./mxfp4_repack-*.whl') ;;
     *) fail "no test runs this command: $command" ;;
   esac
 done < <(sed 's/^[^:]*://' commands | sort -u)
-before() { awk -v line="$2" 'index($0, line) { print last } { last = $0 }' "$SOURCE_DIR/man/guide/$1"; }
-for page in container.md kubernetes.md; do
-  [ "$(before $page 'RUN pip install /tmp/mxfp4_repack-*.whl')" = 'COPY mxfp4_repack-*.whl /tmp/' ] || fail "$page: no wheel to install"
-done
-before pipeline.md 'pip install ./mxfp4_repack-*.whl huggingface_hub' | grep -qE "gh release download .* --pattern '\*\.whl'$" || fail 'pipeline.md: no wheel to install'
