@@ -197,7 +197,7 @@ std::string BlobLoader::place(size_t layer, size_t tensor) const {
                      manifest_.layers[layer].tensors[tensor].name);
 }
 
-int64_t BlobLoader::best_piece(size_t layer, size_t tensor, Cut /*how*/) const {
+int64_t BlobLoader::best_piece(size_t layer, size_t tensor) const {
   // A frame that convert makes fits into a piece, so it is decoded once.
   return cuts_anywhere(layer, tensor) ? kPlainPiece : kFrameBytes;
 }
@@ -207,7 +207,7 @@ bool BlobLoader::cuts_anywhere(size_t layer, size_t /*tensor*/) const {
 }
 
 std::vector<LoadPiece> BlobLoader::pieces(size_t layer, size_t tensor, int64_t begin, int64_t bytes,
-                                          int64_t limit, Cut /*how*/) const {
+                                          int64_t limit) const {
   if (cuts_anywhere(layer, tensor)) return cut_granules(tensor, begin, bytes, limit, 1);
   const Layer& in = opened(layer);
   int64_t at = in.data_start + in.offsets[tensor] + begin;  // in the decoded file

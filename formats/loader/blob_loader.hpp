@@ -40,11 +40,11 @@ class BlobLoader final : public LoadSource {
   [[nodiscard]] int64_t data_bytes(size_t layer) const override;
   [[nodiscard]] int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
                                 int64_t limit) const override;
-  [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor, Cut how) const override;
+  [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor) const override;
   [[nodiscard]] bool cuts_anywhere(size_t layer, size_t tensor) const override;
   // LoadPiece::frame points into this loader.
   [[nodiscard]] std::vector<LoadPiece> pieces(size_t layer, size_t tensor, int64_t begin,
-                                              int64_t bytes, int64_t limit, Cut how) const override;
+                                              int64_t bytes, int64_t limit) const override;
   void read_piece(size_t layer, const LoadPiece& piece, MutableBytes out, LoadBuffers& buffers,
                   FrameCheck check, ChecksumPart* sum) const override;
   [[nodiscard]] std::string place(size_t layer, size_t tensor) const override;

@@ -275,19 +275,8 @@ bool CheckpointLoader::cuts_anywhere(size_t layer, size_t tensor) const {
   return makings_[layer][tensor].way == Way::kRead;
 }
 
-std::span<const SchedulePart> CheckpointLoader::parts_of(size_t layer, size_t tensor) const {
-  const PlannedFile& file = made_.plan.files[layer];
-  const Output& output = (*file.outputs)[file.tensors[tensor].output];
-  const Making& making = makings_[layer][tensor];
-  if (checks(output.slot) || making.way != Way::kStream) return {};
-  return making.program.parts();
-}
-
-int64_t CheckpointLoader::best_piece(size_t layer, size_t tensor, Cut how) const {
+int64_t CheckpointLoader::best_piece(size_t layer, size_t tensor) const {
   if (cuts_anywhere(layer, tensor)) return kPlainPiece;
-  const auto parts =
-      how == Cut::kScattered ? parts_of(layer, tensor) : std::span<const SchedulePart>();
-  if (!parts.empty()) return std::ranges::max(parts, {}, &SchedulePart::bytes).bytes();
   return std::max(kPlainPiece, planned(layer, tensor).granule_bytes);
 }
 
@@ -300,17 +289,8 @@ int64_t CheckpointLoader::cut_end(size_t layer, size_t tensor, int64_t begin, in
 }
 
 std::vector<LoadPiece> CheckpointLoader::pieces(size_t layer, size_t tensor, int64_t begin,
-                                                int64_t bytes, int64_t limit, Cut how) const {
+                                                int64_t bytes, int64_t limit) const {
   const int64_t granule = planned(layer, tensor).granule_bytes;
-  const auto parts =
-      how == Cut::kScattered ? parts_of(layer, tensor) : std::span<const SchedulePart>();
-  if (!parts.empty() && begin % granule == 0 && bytes % granule == 0) {
-    std::vector<LoadPiece> pieces;
-    for (const int64_t end = begin + bytes; begin < end; begin += granule) {
-      for (const SchedulePart& part : parts) pieces.push_back({tensor, begin, part.bytes(), &part});
-    }
-    return pieces;
-  }
   return cut_granules(tensor, begin, bytes, limit, cuts_anywhere(layer, tensor) ? 1 : granule);
 }
 
@@ -318,9 +298,7 @@ void CheckpointLoader::read_piece(size_t layer, const LoadPiece& piece, MutableB
                                   LoadBuffers& buffers, FrameCheck /*check*/,
                                   ChecksumPart* sum) const {
   if (buffers.make == nullptr) buffers.make = std::make_shared<MakeBuffers>();
-  if (piece.part != nullptr) {
-    make_part(layer, piece, out, *buffers.make);
-  } else if (piece.raw || cuts_anywhere(layer, piece.tensor)) {
+  if (piece.raw || cuts_anywhere(layer, piece.tensor)) {
     read_bytes(layer, piece, out, *buffers.make);
   } else {
     make_granules(layer, piece, out, *buffers.make);
@@ -390,28 +368,22 @@ void CheckpointLoader::make_granules(size_t layer, const LoadPiece& piece, Mutab
   std::memcpy(out.data(), whole.data() + skip, out.size());
 }
 
-void CheckpointLoader::make_part(size_t layer, const LoadPiece& piece, MutableBytes out,
-                                 MakeBuffers& buffers) const {
-  const int64_t granule = piece.begin / planned(layer, piece.tensor).granule_bytes;
-  stream(layer, piece.tensor, granule, piece.part->schedule, out, buffers);
-}
-
 void CheckpointLoader::make_granule(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
                                     MakeBuffers& buffers) const {
   const Making& making = makings_[layer][tensor];
   if (making.way == Way::kStream) {
-    stream(layer, tensor, granule, making.program.schedule(Direction::kForward), out, buffers);
+    stream(layer, tensor, granule, out, buffers);
   } else {
     repack_granule({layer, tensor, granule, 1}, out, buffers);
   }
 }
 
-void CheckpointLoader::stream(size_t layer, size_t tensor, int64_t granule,
-                              const Schedule& schedule, MutableBytes out,
+void CheckpointLoader::stream(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
                               MakeBuffers& buffers) const {
   const PlannedFile& file = made_.plan.files[layer];
   const Output& output = (*file.outputs)[file.tensors[tensor].output];
   const Making& making = makings_[layer][tensor];
+  const Schedule& schedule = making.program.schedule(Direction::kForward);
   const int64_t size = making.program.in_bytes();
   const MutableBytes scratch = buffers.scratch.get(schedule.scratch_bytes());
   InputWindow window(buffers.window, size, [&](int64_t begin, int64_t end, std::byte* to) {

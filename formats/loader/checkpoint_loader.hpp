@@ -2,11 +2,11 @@
 // `convert` would write, from the same plan, by the same passes. Nothing is written to disk, and no
 // blob is needed.
 //
-// A piece is some granules of a tensor, experts mostly, or, for a GPU, a part of one. A thread
-// makes one granule or part at a time: the layout's schedule runs, and the bytes that its next
-// operation takes are read when it comes to them, so each byte is used while it is in the thread's
-// cache. A layout that changes nothing is only read. What is made from several slots, or from all
-// experts at once, goes through Repacker, as in `convert`.
+// A piece is some granules of a tensor, experts mostly. A thread makes one granule at a time: the
+// layout's schedule runs, and the bytes that its next operation takes are read when it comes to
+// them, so each byte is used while it is in the thread's cache. A layout that changes nothing is
+// only read. What is made from several slots, or from all experts at once, goes through Repacker,
+// as in `convert`.
 #pragma once
 
 #include <cstdint>
@@ -47,13 +47,13 @@ class CheckpointLoader final : public LoadSource {
   [[nodiscard]] int64_t data_bytes(size_t layer) const override;
   [[nodiscard]] int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
                                 int64_t limit) const override;
-  [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor, Cut how) const override;
+  [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor) const override;
   [[nodiscard]] bool cuts_anywhere(size_t layer, size_t tensor) const override;
   [[nodiscard]] const GatherPlan* gpu_pass(size_t layer, size_t tensor) const override {
     return makings_[layer][tensor].on_gpu.get();
   }
   [[nodiscard]] std::vector<LoadPiece> pieces(size_t layer, size_t tensor, int64_t begin,
-                                              int64_t bytes, int64_t limit, Cut how) const override;
+                                              int64_t bytes, int64_t limit) const override;
   void read_piece(size_t layer, const LoadPiece& piece, MutableBytes out, LoadBuffers& buffers,
                   FrameCheck check, ChecksumPart* sum) const override;
   [[nodiscard]] std::string place(size_t layer, size_t tensor) const override;
@@ -94,15 +94,11 @@ class CheckpointLoader final : public LoadSource {
                   MakeBuffers& buffers) const;
   void make_granules(size_t layer, const LoadPiece& piece, MutableBytes out,
                      MakeBuffers& buffers) const;
-  // Parts of a granule's schedule; empty where it runs as a whole.
-  [[nodiscard]] std::span<const SchedulePart> parts_of(size_t layer, size_t tensor) const;
-  void make_part(size_t layer, const LoadPiece& piece, MutableBytes out,
-                 MakeBuffers& buffers) const;
   void make_granule(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
                     MakeBuffers& buffers) const;
-  // Runs the schedule of a granule or of a part of one.
-  void stream(size_t layer, size_t tensor, int64_t granule, const Schedule& schedule,
-              MutableBytes out, MakeBuffers& buffers) const;
+  // Runs the schedule of a granule.
+  void stream(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
+              MakeBuffers& buffers) const;
   void repack_granule(const Piece& piece, MutableBytes out, MakeBuffers& buffers) const;
 
   std::filesystem::path path_;

@@ -49,8 +49,7 @@ void LayerStream::plan(std::span<const size_t> tensors, int64_t run_bytes) {
   int64_t position = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const int64_t bytes = blob_.manifest().layers[layer_].tensors[tensors[i]].spec.bytes();
-    const auto pieces = blob_.pieces(layer_, tensors[i], 0, bytes, std::min(run_bytes, kReadBytes),
-                                     Cut::kConsecutive);
+    const auto pieces = blob_.pieces(layer_, tensors[i], 0, bytes, std::min(run_bytes, kReadBytes));
     int64_t run = 0;  // bytes of the run so far
     for (size_t number = 0; number < pieces.size(); ++number) {
       const int64_t at = position % size;

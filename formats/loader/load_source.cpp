@@ -26,11 +26,9 @@ class HostRead {
     for (size_t i = 0; i < requests.size(); ++i) {
       const LoadRequest& request = requests[i];
       if (options.verify) source.check_verifiable(request);
-      const int64_t most = std::max(
-          kTakenBytes, source.best_piece(request.layer, request.tensor, Cut::kConsecutive));
-      const auto cut =
-          source.pieces(request.layer, request.tensor, request.offset,
-                        static_cast<int64_t>(request.out.size()), most, Cut::kConsecutive);
+      const int64_t most = std::max(kTakenBytes, source.best_piece(request.layer, request.tensor));
+      const auto cut = source.pieces(request.layer, request.tensor, request.offset,
+                                     static_cast<int64_t>(request.out.size()), most);
       for (size_t number = 0; number < cut.size(); ++number)
         jobs_.push_back({i, number, cut[number]});
     }

@@ -24,7 +24,6 @@
 #include "lib/core/tensor.hpp"
 #include "lib/exec/buffer.hpp"
 #include "lib/steps/gather_plan.hpp"
-#include "lib/steps/schedule_parts.hpp"
 
 namespace mxfp4 {
 
@@ -41,16 +40,13 @@ struct LoadRequest {
   MutableBytes out;
 };
 
-// Bytes of one tensor that one thread reads, or makes, at a time: consecutive ones, unless `part`
-// says where they belong.
+// Consecutive bytes of one tensor that one thread reads, or makes, at a time.
 struct LoadPiece {
   size_t tensor = 0;
   int64_t begin = 0;  // in the tensor
   int64_t bytes = 0;
-  const SchedulePart* part =
-      nullptr;  // its ranges lie behind `begin`, and are read one behind the other
-  bool raw =
-      false;  // bytes that a gpu_pass() is still to make the tensor's from; `begin` among those
+  // Bytes that a gpu_pass() is still to make the tensor's from; `begin` among those.
+  bool raw = false;
   const SeekEntry* frame = nullptr;  // of a blob's compressed file
   size_t in_frame = 0;
 };
@@ -58,9 +54,6 @@ struct LoadPiece {
 // Bytes of a plain read's piece. A GPU's copy engine waits less for the first ones than for
 // a frame.
 inline constexpr int64_t kPlainPiece = int64_t{1} << 20;
-
-// Whether bytes of a piece may belong to several places of their tensor.
-enum class Cut : uint8_t { kConsecutive, kScattered };
 
 struct MakeBuffers;  // of checkpoint_loader.cpp
 
@@ -107,9 +100,8 @@ class LoadSource {
   // limit. Needs 0 <= begin < the tensor's bytes and limit > 0.
   [[nodiscard]] virtual int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
                                         int64_t limit) const = 0;
-  // Bytes of the pieces that cost least: a frame, a granule, a part of one, or a plain
-  // read's piece.
-  [[nodiscard]] virtual int64_t best_piece(size_t layer, size_t tensor, Cut how) const = 0;
+  // Bytes of the pieces that cost least: a frame, a granule, or a plain read's piece.
+  [[nodiscard]] virtual int64_t best_piece(size_t layer, size_t tensor) const = 0;
   // Whether a smaller piece costs no more than its share.
   [[nodiscard]] virtual bool cuts_anywhere(size_t layer, size_t tensor) const = 0;
   // How a GPU makes a tensor's granules from raw ones. Null where they are read as they are wanted,
@@ -121,8 +113,7 @@ class LoadSource {
   // which lies in two frames or in parts of two granules. What a piece points to lives as long
   // as this.
   [[nodiscard]] virtual std::vector<LoadPiece> pieces(size_t layer, size_t tensor, int64_t begin,
-                                                      int64_t bytes, int64_t limit,
-                                                      Cut how) const = 0;
+                                                      int64_t bytes, int64_t limit) const = 0;
   // Reads or makes a piece of `layer` to `out`. `sum`, if not null, has begun at the piece and is
   // updated with its bytes. `check` applies to a compressed file's frame. Throws Error::input,
   // which names neither a blob's file nor the tensor.

@@ -58,12 +58,10 @@ int64_t StoredLoader::cut_end(size_t layer, size_t tensor, int64_t begin, int64_
   return begin + std::min(limit, tensor_bytes(layer, tensor) - begin);
 }
 
-int64_t StoredLoader::best_piece(size_t /*layer*/, size_t /*tensor*/, Cut /*how*/) const {
-  return kPlainPiece;
-}
+int64_t StoredLoader::best_piece(size_t /*layer*/, size_t /*tensor*/) const { return kPlainPiece; }
 
 std::vector<LoadPiece> StoredLoader::pieces(size_t /*layer*/, size_t tensor, int64_t begin,
-                                            int64_t bytes, int64_t limit, Cut /*how*/) const {
+                                            int64_t bytes, int64_t limit) const {
   return cut_granules(tensor, begin, bytes, limit, 1);
 }
 

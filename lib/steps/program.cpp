@@ -9,17 +9,14 @@
 #include "lib/core/error.hpp"
 #include "lib/steps/lower.hpp"
 #include "lib/steps/run_schedule.hpp"
-#include "lib/steps/schedule_parts.hpp"
 
 namespace mxfp4 {
 
 struct Program::Schedules {
   std::once_flag forward_made;
   std::once_flag inverse_made;
-  std::once_flag parts_made;
   Schedule forward;
   Schedule inverse;
-  std::vector<SchedulePart> parts;
 };
 
 Program::Program(int64_t bytes) : in_bytes_(bytes), schedules_(std::make_shared<Schedules>()) {}
@@ -44,13 +41,6 @@ const Schedule& Program::schedule(Direction direction) const {
   std::call_once(forward ? schedules_->forward_made : schedules_->inverse_made,
                  [&] { schedule = lower(steps_, in_bytes_, direction); });
   return schedule;
-}
-
-const std::vector<SchedulePart>& Program::parts() const {
-  std::call_once(schedules_->parts_made, [&] {
-    schedules_->parts = cut_into_parts(steps_, schedule(Direction::kForward), kPartBytes);
-  });
-  return schedules_->parts;
 }
 
 int64_t Program::scratch_bytes(Direction direction) const {

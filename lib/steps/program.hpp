@@ -9,8 +9,7 @@
 
 namespace mxfp4 {
 
-struct Schedule;      // of lib/steps/schedule.hpp
-struct SchedulePart;  // of lib/steps/schedule_parts.hpp
+struct Schedule;  // of lib/steps/schedule.hpp
 enum class Direction : uint8_t;
 
 class Program {
@@ -28,10 +27,6 @@ class Program {
   // How forward() or inverse() runs. Made when first asked for, because tables of many rows take
   // memory, and a conversion needs one direction. Thread-safe.
   [[nodiscard]] const Schedule& schedule(Direction direction) const;
-  // Parts of forward()'s schedule of at most kPartBytes bytes of output each; empty where the
-  // output is smaller, or cannot be made in parts. Made when first asked for. Thread-safe.
-  static constexpr int64_t kPartBytes = int64_t{1} << 20;
-  [[nodiscard]] const std::vector<SchedulePart>& parts() const;
   // Bytes of scratch that forward or inverse needs; without a direction, the larger number.
   [[nodiscard]] int64_t scratch_bytes(Direction direction) const;
   [[nodiscard]] int64_t scratch_bytes() const;

@@ -104,28 +104,6 @@ Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *s
   MAY_FAIL(cuMemcpyHtoDAsync_v2);
   return copy(to, from, bytes, s);
 }
-typedef struct {
-  size_t from_column, from_row;
-  int from_kind;
-  const char *from_host;
-  uint64_t from_device;
-  void *from_array;
-  size_t from_pitch, to_column, to_row;
-  int to_kind;
-  void *to_host;
-  uint64_t to_device;
-  void *to_array;
-  size_t to_pitch, width, height;
-} Copy2d;
-Result cuMemcpy2DAsync_v2(const Copy2d *c, void *s) {
-  MAY_FAIL(cuMemcpy2DAsync_v2);
-  if (c->from_kind != 1 || c->to_kind != 2 || c->from_column || c->from_row || c->to_column || c->to_row) return INVALID;
-  if (c->from_pitch < c->width || c->to_pitch < c->width) return INVALID;
-  for (size_t row = 0; row < c->height; ++row) {
-    if (copy(c->to_device + row * c->to_pitch, c->from_host + row * c->from_pitch, c->width, s) != OK) return INVALID;
-  }
-  return OK;
-}
 typedef struct { int order, places[4]; unsigned flags; } CopyKind;
 Result cuMemcpyBatchAsync(uint64_t *to, uint64_t *from, size_t *bytes, size_t count, CopyKind *kinds,
                           size_t *first_of_kind, size_t num_kinds, size_t *failed, void *s) {
@@ -165,7 +143,8 @@ static __thread unsigned group_x, group_y, groups_x, thread, threads;
 #define GROUPS_X groups_x
 #define THREAD thread
 #define THREADS threads
-#include "formats/loader/gpu/gpu_kernels.cu"
+#include "formats/loader/gpu/gather.cu"
+#include "formats/loader/gpu/sum_blocks.cu"
 
 static void run_gather(void **a) {
   mxfp4_gather(*(void **)a[0], *(void **)a[1], *(uint64_t *)a[2], *(void **)a[3], *(uint64_t *)a[4], *(uint32_t *)a[5]);
@@ -179,10 +158,8 @@ static const struct {
 Result cuModuleLoadData(void **module, const void *ptx) {
   MAY_FAIL(cuModuleLoadData);
   *module = malloc(1);
-  for (int k = 0; k < 2; ++k) {
-    if (strstr(ptx, kernels[k].name) == NULL) return INVALID;
-  }
-  return strncmp(ptx, "\n.version", 9) == 0 ? OK : INVALID;
+  const int known = strstr(ptx, kernels[0].name) != NULL || strstr(ptx, kernels[1].name) != NULL;
+  return known && strncmp(ptx, "\n.version", 9) == 0 ? OK : INVALID;
 }
 Result cuModuleUnload(void *module) { free(module); return OK; }
 Result cuModuleGetFunction(void **function, void *module, const char *name) {

@@ -175,8 +175,7 @@ void read_parts(const BlobLoader& loader, size_t layer, std::string_view content
     if (!std::ranges::equal(out, want.first(out.size()))) std::abort();
     std::ranges::fill(out, std::byte{0xEE});
     int64_t at = 0;
-    for (const mxfp4::LoadPiece& piece :
-         loader.pieces(layer, i, 0, bytes, limit, mxfp4::Cut::kConsecutive)) {
+    for (const mxfp4::LoadPiece& piece : loader.pieces(layer, i, 0, bytes, limit)) {
       if (piece.begin != at || piece.bytes <= 0 || piece.bytes > limit || piece.bytes > bytes - at)
         std::abort();
       const auto part = mxfp4::MutableBytes(out).subspan(static_cast<size_t>(at),

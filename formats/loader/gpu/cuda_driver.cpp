@@ -49,7 +49,6 @@ CudaDriver load_driver() {
   find_function(library, "cuMemFree_v2", driver.free);
   find_function(library, "cuMemcpyHtoD_v2", driver.copy_now);
   find_function(library, "cuMemcpyHtoDAsync_v2", driver.copy_to_gpu);
-  find_function(library, "cuMemcpy2DAsync_v2", driver.copy_2d);
   find_if_any(library, "cuMemcpyBatchAsync", driver.copy_batch);
   find_function(library, "cuModuleLoadData", driver.load_module);
   find_function(library, "cuModuleUnload", driver.unload_module);

@@ -38,27 +38,6 @@ struct CudaDriver {
     int target_number = 0;
     unsigned flags = 0;
   };
-  // CUDA_MEMCPY2D: `height` rows of `width` bytes.
-  struct Copy2d {
-    static constexpr int kHost = 1;    // CU_MEMORYTYPE_HOST
-    static constexpr int kDevice = 2;  // CU_MEMORYTYPE_DEVICE
-    size_t from_column = 0;
-    size_t from_row = 0;
-    int from_kind = kHost;
-    const void* from_host = nullptr;
-    Address from_device = 0;
-    void* from_array = nullptr;
-    size_t from_pitch = 0;
-    size_t to_column = 0;
-    size_t to_row = 0;
-    int to_kind = kDevice;
-    void* to_host = nullptr;
-    Address to_device = 0;
-    void* to_array = nullptr;
-    size_t to_pitch = 0;
-    size_t width = 0;
-    size_t height = 0;
-  };
 
   Result (*error_string)(Result, const char**);
   Result (*init)(unsigned flags);
@@ -85,7 +64,6 @@ struct CudaDriver {
   Result (*free)(Address);
   Result (*copy_now)(Address, const void*, size_t bytes);  // from any memory; over when it returns
   Result (*copy_to_gpu)(Address, const void*, size_t bytes, Stream);
-  Result (*copy_2d)(const Copy2d*, Stream);
   // Null before CUDA 12.8.
   Result (*copy_batch)(Address* to, Address* from, size_t* bytes, size_t count, CopyKind*,
                        size_t* first_of_kind, size_t kinds, size_t* failed, Stream);

@@ -57,9 +57,16 @@ GpuDevice::GpuDevice(int number)
   const InContext current(cuda_, context_);
   cuda_.check(cuda_.make_stream(&copies_, kNonBlocking), "cuStreamCreate");
   cuda_.check(cuda_.make_stream(&kernels_, kNonBlocking), "cuStreamCreate");
-  cuda_.check(cuda_.load_module(&module_, kGpuKernels), "cuModuleLoadData");
+  cuda_.check(cuda_.load_module(&module_, kSumText), "cuModuleLoadData");
   cuda_.check(cuda_.function(&sum_blocks_, module_, kSumKernel), "cuModuleGetFunction");
-  cuda_.check(cuda_.function(&gather_, module_, kGatherKernel), "cuModuleGetFunction");
+  gather_ =
+      std::async([this] {
+        const InContext own(cuda_, context_);
+        CudaDriver::Function gather = nullptr;
+        cuda_.check(cuda_.load_module(&gather_module_, kGatherText), "cuModuleLoadData");
+        cuda_.check(cuda_.function(&gather, gather_module_, kGatherKernel), "cuModuleGetFunction");
+        return gather;
+      }).share();
   std::array<char, 32> bus_id{};
   if (cuda_.pci_bus_id(bus_id.data(), static_cast<int>(bus_id.size()), device_) == 0) {
     near_cpus_ = cpus_near("/", bus_id.data());
@@ -88,8 +95,10 @@ bool GpuDevice::is_shared(const void* memory) const {
 }
 
 GpuDevice::~GpuDevice() {
+  if (gather_.valid()) gather_.wait();
   give_back([&] {
     if (module_ != nullptr) cuda_.unload_module(module_);
+    if (gather_module_ != nullptr) cuda_.unload_module(gather_module_);
     if (copies_ != nullptr) cuda_.destroy_stream(copies_);
     if (kernels_ != nullptr) cuda_.destroy_stream(kernels_);
   });

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <vector>
 
 #include "formats/loader/gpu/cuda_driver.hpp"
@@ -24,7 +25,9 @@ class GpuDevice {
   [[nodiscard]] CudaDriver::Stream copies() const { return copies_; }
   [[nodiscard]] CudaDriver::Stream kernels() const { return kernels_; }
   [[nodiscard]] CudaDriver::Function sum_blocks() const { return sum_blocks_; }
-  [[nodiscard]] CudaDriver::Function gather() const { return gather_; }
+  // The driver takes a quarter of a second to compile it, unless it kept it from another process. It does
+  // so beside other work, and this waits for it. Throws GpuError.
+  [[nodiscard]] CudaDriver::Function gather() const { return gather_.get(); }
   // Whether memory is the CPUs' and the GPU's at once. Throws GpuError.
   [[nodiscard]] bool is_shared(const void* memory) const;
   // CPUs near the GPU; empty where the system does not say.
@@ -50,7 +53,8 @@ class GpuDevice {
   CudaDriver::Stream kernels_ = nullptr;
   CudaDriver::Module module_ = nullptr;
   CudaDriver::Function sum_blocks_ = nullptr;
-  CudaDriver::Function gather_ = nullptr;
+  CudaDriver::Module gather_module_ = nullptr;  // set before gather_
+  std::shared_future<CudaDriver::Function> gather_{};
   std::vector<int> near_cpus_;
 };
 

@@ -2,8 +2,11 @@
 
 namespace mxfp4 {
 
-const char* const kGpuKernels =
-#include "formats/loader/gpu/gpu_kernels.ptx"
+const char* const kSumText =
+#include "formats/loader/gpu/sum_blocks.ptx"
+    ;
+const char* const kGatherText =
+#include "formats/loader/gpu/gather.ptx"
     ;
 
 }  // namespace mxfp4

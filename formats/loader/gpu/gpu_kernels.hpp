@@ -1,5 +1,4 @@
-// The text of the GPU's kernels, which the driver compiles for the GPU at hand. gpu_kernels.cu is
-// its source.
+// The texts of the GPU's kernels, which the driver compiles for the GPU at hand.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +19,7 @@ inline constexpr const char* kSumKernel = "mxfp4_sum_blocks";
 inline constexpr const char* kGatherKernel = "mxfp4_gather";
 
 // For cuModuleLoadData.
-extern const char* const kGpuKernels;
+extern const char* const kSumText;
+extern const char* const kGatherText;
 
 }  // namespace mxfp4

@@ -8,7 +8,7 @@
 // What a checkpoint's layout has to make, the GPU makes (GpuPasses), unless the layout has no plan
 // for that, it is compared with a checksum of a blob, or the GPU has no memory for raw granules;
 // then the threads do, into their slots. Measured on an H200 with 16 CPUs, gpt-oss-120b's sizes:
-// 0.91 to 1.04 of a pinned copy with 14 threads, where CPUs make 0.57 to 0.87.
+// 0.95 to 1.03 of a pinned copy with 14 threads, where CPUs make 0.56 to 0.85.
 //
 // Whoever comes by hands what was read to the GPU's copy engine, several pieces at once. The engine
 // stands still for 3 us between two copies, a fourteenth of the time when each has 2 MiB, but not
@@ -50,8 +50,8 @@ class GpuLoader {
   // device: the driver's number of the GPU, as CUDA_VISIBLE_DEVICES counts; its primary context is
   // used. threads: readers, the caller of read() included; those for whom the ring has no part do
   // nothing. ring_bytes: of pinned memory at most, kLeastRing or more; 4 MiB a thread are taken,
-  // and a quarter more for sums. A layout whose experts cannot be made in parts needs room for two
-  // experts a thread: the ring grows for it, to kMostRing at most, and stays so. ranks: processes
+  // and a quarter more for sums. What CPUs make needs room for two granules a thread: the ring grows
+  // for it, to kMostRing at most, and stays so. ranks: processes
   // of this host that load at once; with more than kFewRanks a thread fills half of its part from a
   // plain blob, so that all rings fit into the caches together. Memory and threads are placed near
   // the GPU where the system says what is near. Throws GpuError, and Error::usage for what is

@@ -30,7 +30,7 @@ GpuPlan::GpuPlan(const LoadSource& source, std::span<const LoadRequest> requests
       on_gpu_(on_gpu) {
   for (size_t i = 0; i < requests.size(); ++i) {
     if (pass_of(i) != nullptr) continue;
-    const int64_t best = source.best_piece(requests[i].layer, requests[i].tensor, cut_of(i));
+    const int64_t best = source.best_piece(requests[i].layer, requests[i].tensor);
     slot_bytes_ = std::max(slot_bytes_, round_up(std::min(best, most_bytes), kSlotUnit));
   }
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -94,9 +94,8 @@ void GpuPlan::cut(size_t index, size_t threads, int64_t most_bytes) {
   const auto bytes = static_cast<int64_t>(request.out.size());
   int64_t begin = 0;
   const auto cut = [&](int64_t end, int64_t limit) {
-    for (const LoadPiece& piece :
-         source_.pieces(request.layer, request.tensor, request.offset + begin, end - begin, limit,
-                        cut_of(index))) {
+    for (const LoadPiece& piece : source_.pieces(request.layer, request.tensor,
+                                                 request.offset + begin, end - begin, limit)) {
       pieces_.push_back({piece, index});
     }
     begin = end;
@@ -106,7 +105,7 @@ void GpuPlan::cut(size_t index, size_t threads, int64_t most_bytes) {
       cut(std::min(bytes, begin + static_cast<int64_t>(threads) * small), small);
     }
   }
-  const int64_t best = source_.best_piece(request.layer, request.tensor, cut_of(index));
+  const int64_t best = source_.best_piece(request.layer, request.tensor);
   cut(bytes, std::min(best, most_bytes));
 }
 

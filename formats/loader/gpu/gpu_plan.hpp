@@ -66,10 +66,6 @@ class GpuPlan {
   [[nodiscard]] bool checked(size_t request) const { return verify_ && !summed(request); }
 
  private:
-  // Sums are appended from a tensor's begin to its end.
-  [[nodiscard]] Cut cut_of(size_t request) const {
-    return summed(request) ? Cut::kConsecutive : Cut::kScattered;
-  }
   // How the GPU makes a request; null where it does not.
   [[nodiscard]] const GatherPlan* pass_of(size_t request) const;
   void cut(size_t request, size_t threads, int64_t most_bytes);

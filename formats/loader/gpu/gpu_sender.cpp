@@ -8,7 +8,6 @@
 namespace mxfp4 {
 namespace {
 
-constexpr int64_t kMostByRow = 2;  // rows of a block that are copied each by itself
 constexpr int64_t kMostAtOnce = int64_t{16} << 20;  // of one copy: slots are held until it is over
 
 }  // namespace
@@ -61,20 +60,6 @@ size_t GpuSender::most_at_once() const {
   return std::clamp((plan_.pieces().size() - handed_) / 4, size_t{1}, most);
 }
 
-void GpuSender::copy_block(CudaDriver::Address to, CudaDriver::Address from,
-                           const OutputBlock& block) {
-  const auto width = static_cast<size_t>(block.width);
-  const CudaDriver::Copy2d copy = {.from_kind = CudaDriver::Copy2d::kHost,
-                                   .from_host = std::bit_cast<const void*>(from),
-                                   .from_pitch = width,
-                                   .to_kind = CudaDriver::Copy2d::kDevice,
-                                   .to_device = to,
-                                   .to_pitch = static_cast<size_t>(block.pitch),
-                                   .width = width,
-                                   .height = static_cast<size_t>(block.rows)};
-  gpu_.cuda().check(gpu_.cuda().copy_2d(&copy, gpu_.copies()), "cuMemcpy2DAsync");
-}
-
 void GpuSender::copy(std::span<const FullSlot> pieces,
                      std::span<const CudaDriver::Address> targets) {
   std::vector<CudaDriver::Address> to;
@@ -87,25 +72,11 @@ void GpuSender::copy(std::span<const FullSlot> pieces,
         piece.raw ? passes_.place_of(of)
                   : targets[of.request] +
                         static_cast<uint64_t>(piece.begin - plan_.requests()[of.request].offset);
-    auto at = std::bit_cast<CudaDriver::Address>(slots_.memory_of(full.slot));
-    const auto add = [&](int64_t begin, int64_t size) {
-      to.push_back(target + static_cast<uint64_t>(begin));
-      from.push_back(at);
-      bytes.push_back(static_cast<size_t>(size));
-      at += static_cast<uint64_t>(size);
-    };
-    const OutputBlock block =
-        piece.part == nullptr ? OutputBlock{.width = piece.bytes} : piece.part->out;
-    if (block.rows > kMostByRow) {
-      copy_block(target + static_cast<uint64_t>(block.begin), at, block);
-    } else {
-      for (int64_t row = 0; row < block.rows; ++row) {
-        add(block.begin + row * block.pitch, block.width);
-      }
-    }
+    to.push_back(target);
+    from.push_back(std::bit_cast<CudaDriver::Address>(slots_.memory_of(full.slot)));
+    bytes.push_back(static_cast<size_t>(piece.bytes));
   }
   const CudaDriver& cuda = gpu_.cuda();
-  if (to.empty()) return;
   if (cuda.copy_batch != nullptr) {
     CudaDriver::CopyKind kind;
     size_t first = 0;

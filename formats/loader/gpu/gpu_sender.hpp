@@ -38,7 +38,6 @@ class GpuSender {
   // The pieces of the next copy, which leave the queue. Those that have no room yet stay.
   void take_full(std::vector<FullSlot>& pieces);
   [[nodiscard]] size_t most_at_once() const;
-  void copy_block(CudaDriver::Address to, CudaDriver::Address from, const OutputBlock& block);
   void copy(std::span<const FullSlot> pieces, std::span<const CudaDriver::Address> targets);
 
   const GpuDevice& gpu_;
