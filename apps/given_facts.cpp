@@ -108,6 +108,12 @@ const Machine* machine_of(const DeploymentFacts& request) {
 
 }  // namespace
 
+std::string release_asked(const RequestFlags& options) {
+  const std::optional<std::string>& version = options.target_file.facts().engine_version;
+  if (options.revision.empty() && version && engine_fits(options.engine, *version)) return *version;
+  return revision_of_engine(options.engine, options.revision);
+}
+
 DeploymentFacts target_facts(const RequestFlags& options, const RuleSet& rules) {
   DeploymentFacts facts = options.target_file.facts();
   if (facts.libs)
@@ -178,8 +184,12 @@ std::string machine_as_given(const RequestFlags& options) {
 
 void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
                           const Console& console) {
-  if (!options.revision.empty() || options.target_file.facts().engine_version) return;
-  console.note(fmt::format("no --revision: taking {}, the newest known release", rules.name));
+  if (options.revision.empty() && !options.target_file.facts().engine_version) {
+    console.note(fmt::format("no --revision: taking {}, the newest known release", rules.name));
+  }
+  if (const std::string newer = newer_words(release_asked(options)); !newer.empty()) {
+    console.note(newer);
+  }
 }
 
 void report_given_facts(const RequestFlags& options, const RuleSet& rules, const Console& console) {

@@ -12,6 +12,9 @@
 
 namespace mxfp4 {
 
+// The release that --revision, else the --target file, says; empty: the newest.
+[[nodiscard]] std::string release_asked(const RequestFlags& options);
+
 // The --target file's facts without the packages that the rules do not know.
 [[nodiscard]] DeploymentFacts target_facts(const RequestFlags& options, const RuleSet& rules);
 
@@ -33,7 +36,8 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request);
 // The machine's name, "H100", if --arch or the file gave it instead of an architecture; else empty.
 [[nodiscard]] std::string machine_as_given(const RequestFlags& options);
 
-// If neither --revision nor the --target file says which engine serves, says on stderr which rules were taken.
+// Says on stderr which rules were taken if neither --revision nor the --target file says which
+// engine serves, or if it is newer than all that are known.
 void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
                           const Console& console);
 

@@ -15,15 +15,6 @@
 namespace mxfp4 {
 namespace {
 
-// A release that came out after this program: no rules of an older one stand for it.
-std::optional<Error> newer_release(const std::string& name) {
-  if (!is_newer_release(name)) return std::nullopt;
-  return Error::usage(fmt::format("{} is newer than {}, the newest release that this program knows",
-                                  name, newest_release(engine_of_revision(name)).name))
-      .hint(
-          "a newer mxfp4-repack may know it; a blob made for another release is not known to fit");
-}
-
 std::string revision_hint(const std::string& name) {
   if (!name.empty() && is_digit(name.front())) {
     if (find_release("sglang-" + name) != nullptr) {
@@ -73,22 +64,17 @@ const RuleSet& rules_named(const std::string& name) {
   try {
     return revision_by_name(name);
   } catch (Error& error) {
-    if (const auto newer = newer_release(name)) throw Error(*newer);
     error.hint(revision_hint(name));
     throw;
   }
 }
 
-const RuleSet& rules_of_engine(const std::string& version) {
-  if (const Release* release = find_release(version)) return rules_of(*release);
-  // A bare number is vLLM's.
-  const std::string title = engine_of_revision(version) == Engine::kVllm ? "vLLM " : "";
-  if (const auto newer = newer_release(version)) {
-    throw Error::usage(fmt::format("--target: {}{}", title, newer->message()))
-        .hint(newer->hint_text());
-  }
-  throw Error::usage(fmt::format("--target: no rules for {}{}", title, version))
-      .hint(revision_hint(version));
+std::string newer_words(const std::string& name) {
+  if (!is_newer_release(name)) return "";
+  return fmt::format(
+      "{} is newer than {}, the newest known release, whose rules are taken: the engine's "
+      "first start proves them",
+      name, newest_release(engine_of_revision(name)).name);
 }
 
 void require_moe_backend(const RuleSet& rules, const std::string& text) {

@@ -17,9 +17,8 @@ namespace mxfp4 {
 [[nodiscard]] std::string revision_of_engine(const std::string& engine, const std::string& name);
 // The rule set that --revision names; the default for an empty name. Throws Error::usage.
 [[nodiscard]] const RuleSet& rules_named(const std::string& name);
-// The rules of the engine that is installed where the model is served. Throws Error::usage, naming
-// the nearest release, for a version that is not known.
-[[nodiscard]] const RuleSet& rules_of_engine(const std::string& version);
+// What to say of a release that is newer than the one whose rules stand for it; else empty.
+[[nodiscard]] std::string newer_words(const std::string& name);
 
 // Throws Error::usage, with the nearest name, for a value of --moe-backend that no release knows.
 void require_moe_backend(const RuleSet& rules, const std::string& text);

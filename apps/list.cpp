@@ -185,7 +185,9 @@ int run_list(const ListOptions& options, const Console& console) {
   if (!options.revision.empty() && !table->by_release) {
     throw Error::usage(fmt::format("--revision: has no effect with list {}", options.what));
   }
-  const RuleSet& rules = rules_named(revision_of_engine(options.engine, options.revision));
+  const std::string name = revision_of_engine(options.engine, options.revision);
+  const RuleSet& rules = rules_named(name);
+  if (const std::string newer = newer_words(name); !newer.empty()) console.note(newer);
   const bool any = options.revision.empty() && options.engine.empty();
   const std::string where = any                 ? ""
                             : table->by_release ? fmt::format(" in {}", rules.name)

@@ -184,10 +184,11 @@ void require_local(const std::filesystem::path& out) {
 }
 
 const RuleSet& rules_for(const RequestFlags& flags) {
-  if (!flags.revision.empty()) return rules_named(revision_of_engine(flags.engine, flags.revision));
-  const std::optional<std::string> version = flags.target_file.facts().engine_version;
-  if (version && engine_fits(flags.engine, *version)) return rules_of_engine(*version);
-  return rules_named(revision_of_engine(flags.engine, ""));
+  const std::string name = release_asked(flags);
+  if (!flags.revision.empty() || name != flags.target_file.facts().engine_version) {
+    return rules_named(name);
+  }
+  return in_context("--target", [&]() -> const RuleSet& { return rules_named(name); });
 }
 
 ConversionRequest request_from(const RequestFlags& flags) {

@@ -125,7 +125,8 @@ Side explain_side(const RuleSet& rules, ExplainCall& call) {
 
 // The rules that --against names, oldest first for "all"; a bare number is a release of the engine
 // that is asked.
-std::vector<const RuleSet*> rules_against(const RuleSet& rules, const std::string& names) {
+std::vector<const RuleSet*> rules_against(const RuleSet& rules, const std::string& names,
+                                          const Console& console) {
   std::vector<const RuleSet*> found;
   if (names == "all") {
     for (const Release* release : releases_of(rules.engine)) {
@@ -135,12 +136,13 @@ std::vector<const RuleSet*> rules_against(const RuleSet& rules, const std::strin
   }
   for (size_t begin = 0; begin <= names.size();) {
     const size_t end = std::min(names.find(',', begin), names.size());
-    const std::string name = names.substr(begin, end - begin);
+    std::string name = names.substr(begin, end - begin);
     const bool number =
         !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) != 0;
     if (name.empty()) throw Error::usage("--against: a release has no name");
-    found.push_back(&rules_named(
-        number ? revision_of_engine(std::string(engine_name(rules.engine)), name) : name));
+    if (number) name = revision_of_engine(std::string(engine_name(rules.engine)), name);
+    found.push_back(&rules_named(name));
+    if (const std::string newer = newer_words(name); !newer.empty()) console.note(newer);
     begin = end + 1;
   }
   return found;
@@ -150,7 +152,7 @@ std::vector<const RuleSet*> rules_against(const RuleSet& rules, const std::strin
 int explain_against(const RuleSet& rules, ExplainCall& call, const Console& console) {
   const Side here = explain_side(rules, call);
   std::vector<Side> others;
-  for (const RuleSet* other : rules_against(rules, call.options.against)) {
+  for (const RuleSet* other : rules_against(rules, call.options.against, console)) {
     others.push_back(explain_side(*other, call));
   }
   const bool answered =

@@ -175,20 +175,13 @@ void check_libraries(const FitQuestion& question, const Manifest& rank,
   }
 }
 
-// Why there are no rules of a release.
-std::string unknown_release(const std::string& name) {
-  if (!is_newer_release(name)) return fmt::format("no rules for {}", name);
-  return fmt::format("{} is newer than {}, the newest release that this program knows", name,
-                     newest_release(engine_of_revision(name)).name);
-}
-
 // The manifest that the blob would have if it were made for these facts, as far as they go.
 Manifest as_if_made_for(const FitQuestion& question, Manifest rank) {
-  const RuleSet& rules = question.rules != nullptr ? *question.rules : default_revision();
+  const RuleSet& rules = *question.rules;
   const DeploymentFacts asked = request_of(rank, rules).request.deployment;
   const Deployment there =
       resolve_deployment(rules, merge_facts(question.facts, asked), nullptr, nullptr);
-  rank.revision = question.rules != nullptr ? std::string(rules.name) : question.release;
+  rank.revision = question.release;
   rank.target.platform = there.platform;
   rank.target.arch = there.arch;
   rank.target.env = there.env;
@@ -221,19 +214,17 @@ void check_recipes(const FitQuestion& question, const std::vector<Manifest>& ran
 Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks) {
   const Manifest there = as_if_made_for(question, ranks.front());
   Fits answer{.differs = differing_flags(ranks.front(), there)};
-  if (question.rules == nullptr) {
-    answer.fit = Fit::kNotKnown;
-    const Engine engine = engine_of_revision(question.release);
-    answer.reasons.push_back(fmt::format(
-        "{}{}", unknown_release(question.release),
-        engine == Engine::kVllm ? ": the plug-in proves the blob at the engine's first start"
-                                : ""));
-    return answer;
-  }
   std::vector<FitReason> reasons;
   check_world(ranks.front(), there, reasons);
   if (reasons.empty()) check_recipes(question, ranks, answer, reasons);
   if (reasons.empty()) check_libraries(question, there, reasons);
+  if (question.release != question.rules->name) {
+    reasons.push_back(
+        {fmt::format("{} is newer than {}, whose rules were asked: the plug-in proves "
+                     "a blob at the engine's first start",
+                     question.release, question.rules->name),
+         /*certain=*/false});
+  }
   for (const FitReason& reason : reasons) answer.reasons.push_back(reason.text);
   if (!reasons.empty()) answer.fit = reasons.front().certain ? Fit::kNo : Fit::kNotKnown;
   return answer;

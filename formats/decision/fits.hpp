@@ -20,8 +20,8 @@ namespace mxfp4 {
 struct BlobRanks;  // given_path.hpp
 
 struct FitQuestion {
-  const RuleSet* rules = nullptr;  // of the release that serves; null: they are not known
-  std::string release{};           // its name, for words
+  const RuleSet* rules = nullptr;  // of the release that serves, never null
+  std::string release{};  // its name; another than the rules' if it is newer than all known ones
   DeploymentFacts
       facts{};  // of the serving machine and process; what is empty is as the blob has it
 };

@@ -41,8 +41,9 @@ struct Layout;
 [[nodiscard]] std::vector<const RuleSet*> all_revisions();
 // The rules of newest_release(), for requests that do not say which release serves.
 [[nodiscard]] const RuleSet& default_revision(Engine engine = Engine::kVllm);
-// The rules of find_release(name). Throws Error::usage for an unknown name; the hint is the nearest
-// release.
+// The rules of find_release(name); of a newer release than all, those of newest_release(): a plug-in
+// proves at the engine's first start that they hold. Throws Error::usage for another name; the hint is
+// the nearest release.
 [[nodiscard]] const RuleSet& revision_by_name(std::string_view name);
 
 // Every layout that any revision's table names, each once, ordered by id; also those that only

@@ -43,8 +43,8 @@ expect_exit 3 "$BIN" explain v4 --target target.json
 expect_one_error 'vllm and sglang: one of them serves'
 expect_exit 2 "$BIN" explain v4 --arch sm100 --engine vllm --revision sglang-0.5.23
 expect_one_error 'contradicts the revision'
-expect_exit 2 "$BIN" explain v4 --arch sm100 --revision sglang-9.0
-expect_one_error 'sglang-9.0 is newer than sglang-'
+expect_exit 0 "$BIN" explain v4 --arch sm100 --revision sglang-9.0
+grep -q 'sglang-9.0 is newer than sglang-0.5.23,' stderr || fail 'no word about rules of an older one'
 expect_exit 0 "$BIN" list revisions --engine sglang --json
 grep -q '"revision": "vllm-' stdout && fail 'releases of another engine'
 expect_exit 0 "$BIN" explain v4 --arch sm90 --engine sglang --moe-runner-backend marlin --json
@@ -113,7 +113,7 @@ expect_exit 0 "$BIN" explain v4 --arch sm100 --engine sglang --against vllm-0.33
 expect_exit 2 "$BIN" explain v4 --arch sm100 --revision 0.5.23
 grep -q 'of SGLang there is --revision sglang-0.5.23' stderr || fail 'no hint of the other engine'
 expect_exit 7 "$BIN" fits for-vllm-sm100 --revision sglang-9.0
-grep -q 'plug-in' stdout && fail 'the plug-in of SGLang leaves some paths to it, and proves nothing there'
+grep -q 'plug-in' stdout || fail 'not who proves it'
 
 # Variables as SGLang reads them; those that order bytes otherwise.
 for value in yes TRUE 1; do

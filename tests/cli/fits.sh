@@ -7,12 +7,12 @@ convert_quietly "$model" -o forced --arch sm90 --revision 0.33.0 --backend MARLI
 convert_quietly "$model" -o named --arch sm90 --revision 0.33.0 --moe-backend marlin
 convert_quietly "$model" -o lean --arch sm100 --revision 0.33.0 --no-lib deep_gemm --no-lib humming --libs flashinfer,triton_kernels \
   --env VLLM_X=1 --quantization-config '{"moe": {"activation": "mxfp8"}}'
+convert_quietly "$model" -o sglang --arch sm90 --engine sglang
 convert_quietly "$model" -o ampere --arch sm80 --revision 0.33.0
 printf '{"vllm": "0.33.0", "platform": "cuda", "arch": "sm90"}' >same.json
 printf '{"vllm": "0.33.0", "platform": "cuda", "arch": "sm100"}' >other.json
 printf '{"vllm": "0.99.0", "platform": "cuda", "arch": "sm90"}' >newer.json
 printf '{"vllm": "0.20.0", "platform": "cuda", "arch": "sm90"}' >older.json
-printf '{"vllm": "0.33.0rc2", "platform": "cuda", "arch": "sm90"}' >rc.json
 printf '{"arch": "MI300X"}' >amd.json
 
 # EXIT|first reason|arguments
@@ -59,11 +59,10 @@ done <<'END'
 0||forced --arch sm100
 7|0.99.0 is newer than vllm-|new --revision 0.99.0
 7|0.99.0 is newer than vllm-|new --target newer.json
-7|no rules for 0.33.0rc1: the plug-in proves|new --revision 0.33.0rc1
-7|no rules for v0.32.0.dev3\+g1a2b: the plug-in proves|new --revision v0.32.0.dev3+g1a2b
-7|no rules for 0.20.0: the plug-in proves|new --target older.json
-7|no rules for 0.33.0rc2|new --target rc.json
+7|sglang-9.0 is newer than sglang-|sglang --revision sglang-9.0
 END
+expect_exit 1 "$BIN" fits old --revision 0.99.0
+tr -s '\n ' '  ' <stdout | grep -q ' next mxfp4-repack convert old .*--revision 0.99.0' || { cat stdout >&2; fail 'no command for a newer release'; }
 # On a machine where start-up stops nothing fits, and no command makes a blob for it.
 for arguments in 'forced --arch sm75' 'named --arch sm75' 'ampere --arch sm75' 'forced --arch x86_64'; do
   # shellcheck disable=SC2086
@@ -134,6 +133,8 @@ grep -q '^new: no, ' stdout || fail 'no word about a no'
 expect_exit 2 "$BIN" fits new
 expect_one_error "fits: nothing differs from the blob's own deployment$"
 expect_exit 2 "$BIN" fits new --revision yesterday
+expect_exit 2 "$BIN" fits new --revision 0.33.0rc1
+expect_exit 2 "$BIN" fits new --target older.json
 expect_exit 3 "$BIN" fits "$model" --revision 0.33.0
 expect_exit 3 "$BIN" fits nothing --revision 0.33.0
 expect_exit 2 "$BIN" fits new --arch sm999

@@ -49,9 +49,9 @@ expect_exit 0 "$BIN" explain "$model" --target target.json --revision $old --jso
 grep -q $old stdout || fail '--revision does not win over --target'
 printf '{"vllm": "0.31.9", "arch": "sm90"}\n' >target.json
 expect_exit 2 "$BIN" explain "$model" --target target.json
-expect_one_error '--target: no rules for vLLM 0.31.9'
+expect_one_error "--target: unknown revision '0.31.9'"
 grep -q -- '--revision vllm-0.31.0' stderr || fail 'the nearest release is not named'
-# A build of a release has its rules; what came out later has none here.
+# A build of a release has its rules; for what came out later the newest known ones stand, and a note says so.
 for build in 0.33.0+cu129 0.33.0+rocm711; do
   printf '{"vllm": "%s", "arch": "sm100"}\n' $build >target.json
   expect_exit 0 "$BIN" explain "$model" --target target.json
@@ -59,13 +59,22 @@ for build in 0.33.0+cu129 0.33.0+rocm711; do
   expect_exit 0 "$BIN" explain "$model" --arch sm100 --revision $build
 done
 for later in 99.0.0 v99.1rc1 99.0.0.dev1; do
-  printf '{"vllm": "%s", "arch": "sm90"}\n' $later >target.json
-  expect_exit 2 "$BIN" explain "$model" --target target.json
-  expect_one_error "vLLM $later is newer than vllm-.*, the newest release that this program knows$"
-  expect_exit 2 "$BIN" explain "$model" --arch sm90 --revision $later
-  expect_one_error "$later is newer than vllm-.*, the newest release that this program knows$"
-  grep -q '^hint: a newer mxfp4-repack may know it' stderr || fail 'a hint that takes older rules'
+  printf '{"vllm": "%s", "arch": "sm100"}\n' $later >target.json
+  for flags in '--target target.json' "--arch sm100 --revision $later"; do
+    # shellcheck disable=SC2086
+    expect_exit 0 "$BIN" explain "$model" $flags --json
+    grep -q '"revision": "vllm-0.33.0"' stdout || fail "$flags: not the newest rules"
+    [ "$(cat stderr)" = "mxfp4-repack: $later is newer than vllm-0.33.0, the newest known release, whose rules are taken: the engine's first start proves them" ] ||
+      { cat stderr; fail "$flags: not the one note"; }
+  done
 done
+convert_quietly "$model" -o later --arch sm100 --revision 99.0.0
+convert_quietly "$model" -o known --arch sm100 --revision 0.33.0
+expect_exit 0 "$BIN" diff later known
+expect_exit 0 "$BIN" list backends --revision 99.0.0
+grep -q '99.0.0 is newer' stderr || fail 'a list of older rules without a word'
+expect_exit 0 "$BIN" explain "$model" --arch sm100 --revision 0.32.0 --against 99.0.0
+grep -q '99.0.0 is newer' stderr || fail 'a comparison with older rules without a word'
 printf '{"vllm": null, "arch": "sm100"}\n' >target.json
 expect_exit 0 "$BIN" explain "$model" --target target.json
 
