@@ -9,11 +9,11 @@ for words in '^Use it if ' '^Do not use it for ' 'mxfp4-repack explain' '^    pi
 done
 
 # The shares on the first screen are those of the table of measurements.
-table() { sed -n "s/^| a blob, $1 | \([0-9.]*\) to \([0-9.]*\) | \([0-9.]*\): .*/\1 \2 \3/p" "$SOURCE_DIR/README.md"; }
-read -r least _ peak < <(table '`--compress none`')
-read -r _ most same < <(table default)
+table() { sed -n "s/^| $1 a blob | \([0-9.]*\) | [0-9.]* | \([0-9.]*\): .*/\1 \2/p" "$SOURCE_DIR/README.md"; }
+read -r least peak < <(table with)
+read -r most same < <(table without)
 [ "$peak" = "$same" ] || fail 'two peaks in the table'
-grep -qF "$least to $most of the time, $peak of the GPU memory peak" screen || fail "not the table's shares on the first screen"
+grep -qF "$least to $most of the time, at $peak of the GPU memory peak" screen || fail "not the table's shares on the first screen"
 
 # The tables are the program's: commands, what list shows, naming styles, exit codes, backends of gpt-oss.
 same() { diff <(printf '%s\n' "$2" | sort -u) <(printf '%s\n' "$3" | sort -u) || fail "README.md and the program differ: $1"; }
