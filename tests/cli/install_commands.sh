@@ -23,7 +23,7 @@ used() {
   mxfp4-repack-probe 2>/dev/null | python -c 'import json, sys; json.load(sys.stdin)["platform"]' || fail "no facts: $1"
   if ! python -c 'import vllm' 2>/dev/null; then
     expect_exit 3 mxfp4-repack-check
-    [ "$(wc -l <stderr)" = 1 ] && grep -q '^mxfp4-repack-check: vLLM is not installed for ' stderr || { cat stderr >&2; fail "mxfp4-repack-check: $1"; }
+    [ "$(wc -l <stderr)" = 1 ] && grep -q '^mxfp4-repack-check: vLLM: neither it nor SGLang is installed for ' stderr || { cat stderr >&2; fail "mxfp4-repack-check: $1"; }
   fi
   (cd / && python -c 'import mxfp4_repack.native as n; assert "site-packages/mxfp4_repack/lib/" in n.library()._name') || fail "not the library: $1"
   pip uninstall -y mxfp4-repack

@@ -60,7 +60,9 @@ def hub(words):
 
 
 def stand_in(name, words):
-    if name == "mxfp4-repack-probe":
+    if name == "mxfp4-repack-check":  # test_check.py runs it
+        assert os.path.isdir(words[0]), words
+    elif name == "mxfp4-repack-probe":
         print(FACTS)
     elif name == "ssh":  # the serving machine: runs what comes, and has other facts than this one
         said = subprocess.run(words[1:], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8", check=True).stdout

@@ -22,7 +22,7 @@ import page_programs
 from page_programs import FACTS, PROGRAM, SOURCE, WHEELS, plugin_knows
 
 # The first words of a command in a block without a kind, after assignments.
-STARTS = ("mxfp4-repack ", "mxfp4-repack-probe", "vllm ", "python -m ", "hf ", "ssh ", "for ", "podman ", "kubectl ", "mpirun ",
+STARTS = ("mxfp4-repack ", "mxfp4-repack-probe", "mxfp4-repack-check ", "vllm ", "python -m ", "hf ", "ssh ", "for ", "podman ", "kubectl ", "mpirun ",
           "scripts/batch/")
 # What answers with another exit code than 0: the answer of the command, not a fault.
 ANSWERS = {"mxfp4-repack fits packed/ --engine vllm": (0, 1),
@@ -114,7 +114,7 @@ def make_models():
 def make_programs():
     os.mkdir("programs")
     os.symlink(PROGRAM, "programs/mxfp4-repack")
-    names = ["mxfp4-repack-probe", "ssh", "hf", "gh", "pip", "pipx", "podman", "docker", "kubectl", "mpirun", "sbatch", "vllm", "python"]
+    names = ["mxfp4-repack-probe", "mxfp4-repack-check", "ssh", "hf", "gh", "pip", "pipx", "podman", "docker", "kubectl", "mpirun", "sbatch", "vllm", "python"]
     if not shutil.which("parallel"):
         names.append("parallel")
     for name in names:

@@ -15,7 +15,7 @@ import decisions  # finds the package
 import grid
 import humming_kernels
 import triton_source
-from mxfp4_repack.vllm import sample
+import sample
 
 # Seed, experts, H, I and whether there are biases, which the gpt_oss converters ask for.
 SIZES = ((7101, 2, 256, 256, True), (7102, 1, 320, 192, True), (7103, 3, 512, 128, False), (7104, 1, 384, 640, True))

@@ -1,6 +1,6 @@
 """Executes a release's selectors on inputs.
 
-The package asks (scripts/python/mxfp4_repack/vllm/ask.py, which mxfp4-repack-check uses too); this file adds the faked worlds. An answer
+ask.py asks; this file adds the faked worlds. An answer
 is {"expect": ..., "trace": ..., "derived": ...} as in testdata/oracle, or {"absent": NAME}.
 """
 import ast
@@ -11,7 +11,7 @@ import sys
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "python"))
-from mxfp4_repack.vllm import ask
+import ask
 import world
 
 

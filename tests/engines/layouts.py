@@ -12,7 +12,7 @@ import tempfile
 
 import decisions  # finds the package
 import store
-from mxfp4_repack.vllm import sample
+import sample
 
 PATH = os.path.join(store.FOLDER, "layouts.json")
 

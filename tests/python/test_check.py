@@ -1,86 +1,90 @@
-"""mxfp4-repack-check, apart from the questions that need vLLM: tests/engines asks those of releases."""
+"""mxfp4-repack-check: its screen and exit status, in an environment that says that it has an engine."""
 import json
+import os
+import subprocess
 import sys
 import tempfile
-import types
 import unittest
-from unittest import mock
 
 import blob_maker
-from mxfp4_repack.vllm import ask, check, sample
+import layer_files
 
-FACTS = {"platform": "cuda", "arch": "sm100", "libs": ["flashinfer", "triton_kernels"], "env": {}}
-RELEASE = "vllm-0.28.0"
-
-
-class Echo:
-    """Stands in for vLLM's selectors: answers what the program answers, but for one backend's name."""
-
-    def __init__(self, asked, lie=None):
-        answers = check.Program(blob_maker.BIN, RELEASE).decide(asked)
-        self.answers = {json.dumps(case): answer for case, answer in zip(asked, answers)}
-        self.lie = lie
-
-    def decide(self, case):
-        answer = dict(self.answers[json.dumps(case)])
-        trace = answer.pop("trace", [])
-        if case["moe_backend"] == "absent":
-            return {"absent": "absent"}
-        if case["moe_backend"] == self.lie:
-            answer["backend"] = "OTHER"
-        return {"expect": answer, "trace": trace}
+ROOT = os.environ["SOURCE_DIR"]
 
 
-class Decisions(unittest.TestCase):
+class Check(unittest.TestCase):
     def setUp(self):
-        self.program = check.Program(blob_maker.BIN, RELEASE)
-        self.asked = list(check.cases(FACTS, ("auto", "marlin", "absent"), "gpt_oss"))
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = scratch.name
+        self.model = os.path.join(self.folder, "model")
+        layer_files.make_gpt_oss(self.model, 1, 2, 64, 64)
 
-    def test_every_selector_and_name_is_asked(self):
-        self.assertEqual({case["selector"] for case in self.asked}, set(ask.SELECTORS))
-        self.assertEqual({case["moe_backend"] for case in self.asked}, {"auto", "marlin", "absent"})
+    def install(self, name, version, points=""):
+        folder = os.path.join(self.folder, "site", f"{name}-{version}.dist-info")
+        os.makedirs(folder)
+        for file, text in (("METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"), ("entry_points.txt", points)):
+            with open(os.path.join(folder, file), "w") as out:
+                out.write(text)
 
-    def test_equal_answers(self):
-        report = []
-        same, differing, chosen = check.check_decisions(Echo(self.asked), self.program, self.asked, report)
-        absent = sum(case["moe_backend"] == "absent" for case in self.asked)
-        self.assertEqual((same, differing, report), (len(self.asked) - absent, 0, []))
-        self.assertIn("MARLIN", chosen)
+    def install_both(self):
+        self.install("vllm", "0.33.0")
+        self.install("mxfp4_repack", "0", "[vllm.general_plugins]\nmxfp4_repack = mxfp4_repack.vllm:register\n")
 
-    def test_a_difference_is_counted_and_reported(self):
-        report = []
-        lying = Echo(self.asked, lie="marlin")
-        _, differing, _ = check.check_decisions(lying, self.program, self.asked, report)
-        self.assertEqual(differing, sum(case["moe_backend"] == "marlin" for case in self.asked))
-        self.assertIn("differs in backend", report[0])
+    def check(self, *words, **variables):
+        # A machine of the facts given, whatever this one is.
+        probe = os.path.join(self.folder, "probe")
+        with open(probe, "w") as file:
+            file.write("print(%r)" % json.dumps({"platform": "cuda", "arch": "sm90", "vllm": "0.33.0"}))
+        code = ("import sys; from mxfp4_repack import check; check.probe_script = lambda: %r; sys.exit(check.main(sys.argv[1:]))" % probe)
+        environment = {**os.environ, "MXFP4_REPACK": blob_maker.BIN, "PYTHONPATH": os.pathsep.join(
+            (os.path.join(self.folder, "site"), os.path.join(ROOT, "scripts", "python"))), **variables}
+        return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=environment)
 
-    def test_the_revision(self):
-        chosen, why = check.choose_revision(blob_maker.BIN, None, "0.28.0+cu130")
-        self.assertEqual((chosen, why), (RELEASE, "the release that is installed"))
-        chosen, why = check.choose_revision(blob_maker.BIN, None, "0.99.0")
-        self.assertIn("vllm-0.99.0 is not", why)
-        self.assertEqual(check.choose_revision(blob_maker.BIN, "vllm-0.27.0", "0.28.0")[0], "vllm-0.27.0")
+    def used(self, done):
+        self.assertEqual(done.stderr, "")
+        return {row[:9].strip(): row[10:] for row in done.stdout.splitlines()}
 
+    def convert(self, *flags):
+        subprocess.run([blob_maker.BIN, "convert", self.model, "-o", self.model + "-mxfp4_repack", *flags, "-q"], check=True)
 
-class Processor(unittest.TestCase):
-    def test_what_the_cpu_backend_asks_for(self):
-        for machine, amx, bf16, arch in (("x86_64", True, True, "x86_64-amx"), ("x86_64", False, True, "x86_64-avx512"),
-                                         ("AMD64", False, False, "x86_noamx"), ("aarch64", False, False, "aarch64")):
-            cpu = types.SimpleNamespace(_is_amx_tile_supported=lambda: amx, _is_avx512_bf16_supported=lambda: bf16)
-            with mock.patch.dict(sys.modules, torch=types.SimpleNamespace(cpu=cpu)), mock.patch("platform.machine", lambda: machine):
-                self.assertEqual(check.processor(), arch)
+    def test_nothing_is_installed(self):
+        done = self.check()
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (3, "", 1))
+        self.assertRegex(done.stderr, "^mxfp4-repack-check: vLLM: neither it nor SGLang is installed for /")
 
+    def test_the_checkpoint(self):
+        self.install_both()
+        done = self.check(self.model)
+        rows = self.used(done)
+        self.assertEqual((done.returncode, rows["engine"], rows["plug-in"], rows["machine"]), (0, "vLLM 0.33.0", "found", "cuda sm90"))
+        self.assertRegex(rows["used"], "^the checkpoint: TRITON, layout triton/")
 
-class Bytes(unittest.TestCase):
-    def test_the_program_packs_what_releases_made(self):
-        with open(f"{blob_maker.TESTDATA}/engines/layouts.json", encoding="utf-8") as file:
-            rows = json.load(file)["executed"]
-        for backend in ("MARLIN", "TRITON", "FLASHINFER_TRTLLM_MXFP4_BF16"):
-            row = next(row for row in rows if row["backend"] == backend and "0.28.0" in row["releases"])
-            with self.subTest(backend), tempfile.TemporaryDirectory() as folder:
-                self.assertEqual(sample.packed(blob_maker.BIN, folder, row, RELEASE), row["out"])
-                refused = sample.packed(blob_maker.BIN, folder, {**row, "H": 96}, "vllm-nowhere")
-                self.assertIn("unknown revision", refused)
+    def test_a_blob_that_fits_and_one_that_does_not(self):
+        self.install_both()
+        self.convert("--arch", "sm90")
+        done = self.check(self.model)
+        self.assertEqual((done.returncode, self.used(done)["used"]), (0, "the blob"))
+        done = self.check(self.model, "--tp-size", "2")
+        self.assertIn("does not fit vllm-0.33.0\n          2 ranks there", done.stdout)
+        self.assertRegex(self.used(done)["used"], "^the checkpoint: ")
+
+    def test_the_plug_in_is_not_there(self):
+        self.install("vllm", "0.33.0")
+        done = self.check(self.model)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("not installed", self.used(done)["plug-in"])
+
+    def test_the_plug_in_is_left_out(self):
+        self.install_both()
+        done = self.check(self.model, VLLM_PLUGINS="other")
+        self.assertEqual((done.returncode, self.used(done)["plug-in"]), (1, "not loaded: VLLM_PLUGINS is set without mxfp4_repack"))
+
+    def test_wrong_words(self):
+        self.install_both()
+        self.assertEqual(self.check("--tp-size", "2").returncode, 2)
+        done = self.check(self.model, "--tp-size", "x")
+        self.assertEqual((done.returncode, done.stdout), (6, ""))
 
 
 if __name__ == "__main__":

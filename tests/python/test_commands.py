@@ -148,17 +148,10 @@ class Commands(unittest.TestCase):
     def test_a_reader_that_goes_away(self):
         """`| head -1` of a command's help ends it without a traceback."""
         root = os.path.join(os.environ["SOURCE_DIR"], "scripts")
-        for command in (f"{root}/probe-target --help", f"{root}/probe-target", "-m mxfp4_repack.vllm.check --help", "-m mxfp4_repack --help"):
+        for command in (f"{root}/probe-target --help", f"{root}/probe-target", "-m mxfp4_repack.check --help", "-m mxfp4_repack --help"):
             done = subprocess.run(["bash", "-c", f"{sys.executable} -u {command} | true"], capture_output=True, text=True)
             self.assertNotIn("Traceback", done.stderr, command)
             self.assertNotIn("BrokenPipe", done.stderr, command)
-
-    def test_check_without_vllm(self):
-        done = subprocess.run([sys.executable, "-m", "mxfp4_repack.vllm.check"], capture_output=True, text=True)
-        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (3, "", 1))
-        self.assertRegex(done.stderr, "^mxfp4-repack-check: vLLM is not installed for /.*; run this in the serving environment$")
-        help_text = subprocess.run([sys.executable, "-m", "mxfp4_repack.vllm.check", "--help"], capture_output=True, text=True).stdout
-        self.assertIn("3 nothing could be compared", " ".join(help_text.split()))
 
     def test_program_is_missing(self):
         with mock.patch.dict(os.environ, {"MXFP4_REPACK": "", "PATH": "/nonexistent"}):

@@ -20,10 +20,10 @@ from unittest import mock
 import hook_env
 from hook_env import STANDIN, Messages, need_program
 
-sys.path.insert(0, os.path.join(hook_env.HERE, "sglang"))
+sys.path[:0] = [os.path.join(hook_env.HERE, "sglang"), os.path.join(hook_env.ROOT, "tests", "engines")]
 import torch
 from checkpoints import write_model
-from mxfp4_repack.vllm import sample
+import sample
 from state import differences, state_of
 
 PREFIX = "model.layers.0.mlp.experts"

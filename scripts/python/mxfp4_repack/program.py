@@ -57,11 +57,18 @@ def main() -> NoReturn:
     sys.exit(6)
 
 
-def probe() -> None:
-    """Runs scripts/probe-target, which a wheel carries, in this interpreter: the engine's."""
+def probe_script() -> str:
+    """scripts/probe-target, which a wheel carries."""
     here = Path(__file__).resolve()
     for script in (here.with_name("bin") / "probe-target", here.parents[2] / "probe-target"):  # wheel, source tree
         if script.is_file():
-            runpy.run_path(str(script), run_name="__main__")
-            return
-    sys.exit("mxfp4-repack-probe: not in this package; Debian's mxfp4-repack has it")
+            return str(script)
+    raise DependencyError("mxfp4-repack-probe", "", "not in this package; Debian's mxfp4-repack has it")
+
+
+def probe() -> None:
+    """Runs it in this interpreter: the engine's."""
+    try:
+        runpy.run_path(probe_script(), run_name="__main__")
+    except DependencyError as error:
+        sys.exit(str(error))

@@ -4,7 +4,7 @@ usage: layouts.py CACHE ROOT KERNELS FLASHINFER > RESULT     ROOT: the unpacked 
        layouts.py CACHE ROOT KERNELS FLASHINFER ROW          one row, in this process
 FLASHINFER is the version that the release pins.
 
-The layers are those of mxfp4_repack.vllm.sample: the same seeds give the same bytes in the unit tests. Sizes that are no multiples show the padding.
+The layers are those of sample.py: the same seeds give the same bytes in the unit tests. Sizes that are no multiples show the padding.
 """
 import importlib
 import json
@@ -179,7 +179,7 @@ def loaded(kind, layer, drawn):
 
 
 def results(layer, method):
-    from mxfp4_repack.vllm import sample
+    import sample
 
     made = {}
     for name in NAMES:
@@ -197,7 +197,7 @@ def results(layer, method):
 
 def run(row, root, kernels_root, flashinfer, cache):
     import torch
-    from mxfp4_repack.vllm import sample
+    import sample
 
     kind = play(row, root, kernels_root, flashinfer, cache)
     device, _, _, backend, *env = ROWS[row]

@@ -163,7 +163,7 @@ def check_ranks():
 
 def check_check():
     """mxfp4-repack-check in this environment."""
-    ran = subprocess.run([sys.executable, "-m", "mxfp4_repack.vllm.check", "--program", row.BIN], capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, "-m", "mxfp4_repack.check", "model"], capture_output=True, text=True, env={**os.environ, "MXFP4_REPACK": row.BIN})
     report(f"mxfp4-repack-check: {ran.stdout.splitlines()[-1] if ran.stdout else ran.stderr[-300:]}", ran.returncode == 0, ran.stdout[-600:])
 
 

@@ -165,7 +165,7 @@ def part(kind, drawn, tp, ep):
 def ranks(kind, plugin, version, row):
     """The second of two ranks, of either kind: (layers, entries, faults)."""
     import torch
-    from mxfp4_repack.vllm import sample
+    import sample
 
     taken, entries, found = 0, 0, []
     drawn = sample.as_torch(torch, sample.drawn({"seed": 13, "E": 4, "H": 256, "I": 512, "bias": kind == "oss", "backend": "-"}), "cpu")
@@ -194,7 +194,7 @@ def ranks(kind, plugin, version, row):
 def facts_that_differ(kind, plugin, version, row):
     """One fact at a time: SGLang's own result, and a warning that names the fact. The faults that were found."""
     import torch
-    from mxfp4_repack.vllm import sample
+    import sample
 
     sizes, found = (2, 256, 256), []
     drawn = sample.as_torch(torch, sample.drawn({"seed": 9, "E": 2, "H": 256, "I": 256, "bias": kind == "oss", "backend": "-"}), "cpu")
@@ -229,7 +229,7 @@ def facts_that_differ(kind, plugin, version, row):
 def run(version, row, site):
     kind = play(row, version, site)
     import torch
-    from mxfp4_repack.vllm import sample
+    import sample
 
     plugin = Plugin()
     failed = taken = entries = 0
