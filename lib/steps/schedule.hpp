@@ -1,7 +1,6 @@
 // How a program runs in one direction, as a value: a flat list of operations on a few buffers.
-// lower.hpp makes it from steps, run_schedule.hpp runs it, schedule_text.hpp prints it. Every
-// choice is made before: the strips and their order, the tiles, what is fetched ahead, and what
-// goes past the caches.
+// lower.hpp makes it from steps, run_schedule.hpp runs it. Every choice is made before: the strips
+// and their order, the tiles, what is fetched ahead, and what goes past the caches.
 #pragma once
 
 #include <array>
