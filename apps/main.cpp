@@ -203,20 +203,9 @@ std::array<mxfp4::RunLimits*, 4> resources_of(mxfp4::CommandLine& line) {
 
 // Limits threads to the number that the system lets a process start, and warns if more were
 // requested.
-void choose_threads(mxfp4::CommandLine& line, const mxfp4::Console& console) {
-  int wanted = mxfp4::available_threads();
-  for (const mxfp4::RunLimits* resources : resources_of(line)) {
-    wanted = std::max(wanted, resources->threads);
-  }
-  const int startable = mxfp4::startable_threads(wanted);
+void choose_threads(mxfp4::CommandLine& line) {
   for (mxfp4::RunLimits* resources : resources_of(line)) {
-    if (resources->threads > startable) {
-      console.warn(fmt::format(
-          "--threads {}: only {} can be started here (ulimit -u, or a cgroup's pids.max)",
-          resources->threads, startable));
-    }
-    const int given = resources->threads == 0 ? mxfp4::available_threads() : resources->threads;
-    resources->threads = std::min(given, startable);
+    if (resources->threads == 0) resources->threads = mxfp4::available_threads();
     resources->memory_fixed = resources->memory != 0;
     if (resources->memory == 0) resources->memory = mxfp4::default_memory(resources->threads);
   }
@@ -261,7 +250,7 @@ int run(int argc, char** argv) {
     if (!line.run) throw Error::usage("no command").hint("mxfp4-repack --help shows them");
     choose_instruction_set();
     (void)mxfp4::seconds_between_lines();  // a wrong number is an error before the work
-    choose_threads(line, *console);
+    choose_threads(line);
     const int code = line.run(*console);
     mxfp4::check_truncation();
     return code;

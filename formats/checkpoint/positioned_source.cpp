@@ -65,8 +65,7 @@ void PositionedSource::read(size_t index, int64_t offset, MutableBytes out) {
 
 void PositionedSource::check_unchanged() const {
   for (const FileStatus& then : files()) {
-    in_file(then.path.string(),
-            [&] { require_same(then, describe_file(start_.way_to(then.path))); });
+    in_file(then.path.string(), [&] { require_same(then, describe_file(start_ / then.path)); });
   }
 }
 
@@ -77,7 +76,7 @@ PositionedSource::Place PositionedSource::place_of(size_t index) const {
   const std::scoped_lock lock(opened.mutex);
   if (!opened.file) {
     in_file(opened.status.path.string(), [&] {
-      PositionedFile file(start_.way_to(opened.status.path));
+      PositionedFile file(start_ / opened.status.path);
       if (file.size() != opened.status.size) {
         throw Error::input(fmt::format("changed while it was read: {} bytes, {} when it was opened",
                                        file.size(), opened.status.size));

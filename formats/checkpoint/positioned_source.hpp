@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/os/file.hpp"
 #include "formats/os/positioned_file.hpp"
-#include "formats/os/starting_directory.hpp"
 #include "formats/source/source.hpp"
 
 namespace mxfp4 {
@@ -40,8 +40,8 @@ class PositionedSource final : public Source {
  private:
   struct OpenedFile;
 
-  StartingDirectory start_;           // files are opened and looked at later
-  std::vector<OpenedFile*> file_of_;  // by tensor
+  std::filesystem::path start_ = current_directory();  // files are opened and looked at later
+  std::vector<OpenedFile*> file_of_;                   // by tensor
   std::map<std::string, std::unique_ptr<OpenedFile>> opened_;  // by path
 };
 

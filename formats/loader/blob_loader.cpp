@@ -126,7 +126,7 @@ const BlobLoader::Layer& BlobLoader::opened(size_t layer) const {
 
 BlobLoader::Layer BlobLoader::open_layer(const ManifestLayer& stated) const {
   const std::filesystem::path path = directory_ / stated.file;
-  Layer layer{.path = path, .file = PositionedFile(start_.way_to(path))};
+  Layer layer{.path = path, .file = PositionedFile(start_ / path)};
   const PositionedFile& file = layer.file;
   if (file.size() != stated.size) {
     throw InputFault(Fault::kSize,

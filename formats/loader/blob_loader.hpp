@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "formats/loader/load_source.hpp"
+#include "formats/os/file.hpp"
 #include "formats/os/positioned_file.hpp"
-#include "formats/os/starting_directory.hpp"
 
 namespace mxfp4 {
 
@@ -76,7 +76,7 @@ class BlobLoader final : public LoadSource {
                             LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum);
 
   std::filesystem::path directory_;
-  StartingDirectory start_;  // layers' files may be opened later
+  std::filesystem::path start_ = current_directory();  // layers' files may be opened later
   bool direct_ = false;
   std::string manifest_text_;
   Manifest manifest_;

@@ -1,20 +1,13 @@
 #include "formats/os/available_threads.hpp"
 
-#include <fmt/format.h>
 #include <sched.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <fstream>
-#include <latch>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
-#include <vector>
 
 #include "lib/core/checked.hpp"
 
@@ -47,19 +40,6 @@ std::optional<int64_t> quota_of(const fs::path& cgroup) {
   return ceil_div(value, period);
 }
 
-// A thread that was joined counts against the limits for a moment longer. Each thread is looked for
-// by its number: their count would include a thread that a sanitizer started, and that stays.
-void wait_until_gone(const std::vector<pid_t>& threads) {
-  constexpr int kTries = 1000;
-  const auto counted = [](pid_t thread) {
-    std::error_code ignored;
-    return fs::exists(fmt::format("/proc/self/task/{}", thread), ignored);
-  };
-  for (int i = 0; i < kTries && std::ranges::any_of(threads, counted); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
 }  // namespace
 
 std::optional<int64_t> cgroup_cpus(const fs::path& root) {
@@ -78,30 +58,6 @@ int available_threads() {
   CPU_ZERO(&set);
   const int64_t cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
   return static_cast<int>(std::max<int64_t>(1, std::min(cpus, cgroup_cpus("/").value_or(cpus))));
-}
-
-int startable_threads(int wanted) {
-  std::vector<std::thread> started;
-  std::vector<pid_t> numbers(static_cast<size_t>(std::max(0, wanted - 1)));
-  started.reserve(numbers.size());
-  std::latch all_started(1);
-  int threads = 1;
-  try {
-    for (pid_t& number : numbers) {
-      started.emplace_back([&number, &all_started] {
-        number = gettid();
-        all_started.wait();
-      });
-      ++threads;
-    }
-  } catch (const std::system_error&) {
-    // The system gives no more: `threads` is the answer.
-  }
-  all_started.count_down();
-  for (std::thread& thread : started) thread.join();
-  numbers.resize(started.size());
-  wait_until_gone(numbers);
-  return threads;
 }
 
 }  // namespace mxfp4

@@ -10,11 +10,6 @@ namespace mxfp4 {
 // CPUs that the affinity mask and the cgroups' quotas let this process use; at least 1.
 [[nodiscard]] int available_threads();
 
-// How many threads this process can run at once, the calling one included, at most `wanted`: starts
-// that many and ends them again. RLIMIT_NPROC and a cgroup's pids.max may allow fewer. Call it
-// before the process has other threads.
-[[nodiscard]] int startable_threads(int wanted);
-
 // The smallest CPU quota (cgroup v2) of this process's cgroup and those above it, in CPUs, rounded
 // up; nullopt if none is set. `root` is the directory that holds proc/ and sys/: "/" but in tests.
 [[nodiscard]] std::optional<int64_t> cgroup_cpus(const std::filesystem::path& root);

@@ -143,4 +143,9 @@ std::string read_text_stream(const std::filesystem::path& path, int64_t max_byte
   return text;
 }
 
+std::filesystem::path current_directory() {
+  std::error_code unknown;
+  return std::filesystem::current_path(unknown);
+}
+
 }  // namespace mxfp4

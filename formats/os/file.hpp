@@ -66,6 +66,10 @@ class InputFile {
 // where one of these files may not.
 void keep_private(std::span<const FileStatus> files);
 
+// Where the process is: in front of a relative path it leads to the same file later, wherever the
+// process is then. Empty where the system does not say.
+[[nodiscard]] std::filesystem::path current_directory();
+
 // The error of the last system call, from errno: "<what>: <reason>".
 [[nodiscard]] Error input_error(std::string_view what);
 
