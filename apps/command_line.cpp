@@ -19,16 +19,7 @@
 namespace mxfp4 {
 namespace {
 
-constexpr const char* kReadBackText =
-    "After fsync, read each file again past the page cache and compare";
 constexpr const char* kWritten = "What is written";
-
-void add_read_back_flag(CLI::App& command, ReadBack& read_back, const std::string& text) {
-  command
-      .add_flag_callback(
-          "--read-back", [&read_back] { read_back = ReadBack::kYes; }, text)
-      ->group(kWritten);
-}
 
 // A command of which parsing chooses `run`. Its flags are declared before; `examples`: one a line.
 template <class Options>
@@ -77,7 +68,6 @@ void declare_convert(CLI::App& app, CommandLine& line) {
   add_switch(command, kWritten, "--check", options.check,
              "With --resume: read every byte of a complete result, not only its headers")
       ->needs(resume);
-  add_read_back_flag(command, options.read_back, kReadBackText);
   add_switch(command, kWritten, "-f,--force", options.force,
              "Replace an earlier result in OUT when the new one is complete");
   add_resource_flags(command, options.resources);
@@ -186,7 +176,6 @@ void declare_unpack(CLI::App& app, CommandLine& line) {
       ->required();
   add_switch(command, kWritten, "--as-published", options.as_published,
              "The checkpoint's own names, types, shapes and shards");
-  add_read_back_flag(command, options.read_back, kReadBackText);
   add_resource_flags(command, options.resources);
   finish(command, line, options, run_unpack,
          "mxfp4-repack unpack packed/ -o loaded/\n"
@@ -198,8 +187,6 @@ void declare_finalize(CLI::App& app, CommandLine& line) {
   CLI::App& command = *app.add_subcommand(
       "finalize", "After convert --shard runs: check all files, write the manifest");
   command.add_option("OUT", options.output, "Directory that the shards wrote")->required();
-  add_read_back_flag(command, options.read_back,
-                     "Check what the device holds, past the page cache; so too the manifest");
   add_resource_flags(command, options.resources);
   finish(command, line, options, run_finalize, "mxfp4-repack finalize packed/");
 }

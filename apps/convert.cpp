@@ -40,7 +40,6 @@ RepackOptions repack_options(const ConvertOptions& options) {
   repack.include_rest = options.include_rest;
   if (!options.shard.empty()) repack.shard = parse_shard(options.shard);
   repack.limits = options.resources;
-  repack.read_back = options.read_back;
   return repack;
 }
 
@@ -214,7 +213,6 @@ int run_convert(const ConvertOptions& options, const Console& console) {
                            .resume = options.resume,
                            .force = options.force,
                            .check = options.check,
-                           .read_back = options.read_back,
                            .look_only = options.dry_run,
                            .shard = repack_as.shard,
                            .between = check_interrupted},

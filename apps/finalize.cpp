@@ -54,8 +54,7 @@ int run_finalize(const FinalizeOptions& options, const Console& console) {
   const Finalized result =
       finalize(options.output, options.resources.threads,
                {.begin = [&](int64_t bytes) { progress.emplace(console, bytes); },
-                .progress = [&](int64_t bytes) { progress->advance(bytes); }},
-               options.read_back);
+                .progress = [&](int64_t bytes) { progress->advance(bytes); }});
   std::optional<double> seconds;
   if (progress) {
     progress->finish();

@@ -91,7 +91,6 @@ bool is_rare(const CLI::Option& option) {
                                               "--level",
                                               "--emit",
                                               "--check",
-                                              "--read-back",
                                               "--direct",
                                               "--batch",
                                               "--progress",

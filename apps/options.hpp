@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/checksum/read_back.hpp"
+#include "formats/checksum/past_cache.hpp"
 #include "formats/conversion/run_limits.hpp"
 #include "lib/core/deployment_facts.hpp"
 
@@ -113,12 +113,10 @@ struct ConvertOptions {
   bool resume = false;
   bool force = false;
   bool check = false;  // --resume reads every byte
-  ReadBack read_back = ReadBack::kNo;
 };
 
 struct FinalizeOptions {
   std::filesystem::path output;
-  ReadBack read_back = ReadBack::kNo;
   RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
 };
 
@@ -163,7 +161,6 @@ struct UnpackOptions {
   std::filesystem::path output;
   RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
   bool as_published = false;  // the checkpoint's own names, types, shapes and shards
-  ReadBack read_back = ReadBack::kNo;
 };
 
 struct ListOptions {

@@ -43,7 +43,7 @@ RestoreResult restore_all(const UnpackOptions& options, const std::vector<fs::pa
   for (size_t i = 0; i < blobs.size(); ++i) {
     RestoreResult rank =
         restore_blob(blobs[i], manifests[i], home.folder(rank_directory(manifests[i].rank)),
-                     options.resources, hooks, options.read_back);
+                     options.resources, hooks);
     all.files += rank.files;
     all.bytes += rank.bytes;
     all.lost.merge(rank.lost);
@@ -129,7 +129,7 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   RestoreResult restored;
   if (published) {
     restored = write_as_published(*published, manifests.front().layout, output.result(),
-                                  options.resources, hooks_for(progress), options.read_back);
+                                  options.resources, hooks_for(progress));
   } else {
     restored = restore_all(options, blobs, manifests, output.result(), hooks_for(progress));
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "formats/blob/blob_reader.hpp"
-#include "formats/checksum/read_back.hpp"
+#include "formats/checksum/past_cache.hpp"
 
 namespace mxfp4 {
 

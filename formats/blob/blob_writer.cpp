@@ -120,7 +120,7 @@ class BlobWriter::LayerFile {
   }
 
   // Calls `before` when `layer` is complete, before the file gets its name.
-  void commit(ManifestLayer& layer, ReadBack read_back, const std::function<void()>& before) {
+  void commit(ManifestLayer& layer, const std::function<void()>& before) {
     if (zstd_) {
       const std::vector<std::byte> table = make_seek_table(frames_);
       file_.append(table);
@@ -129,7 +129,7 @@ class BlobWriter::LayerFile {
     layer.size = file_.size();
     layer.xxh3_128 = file_sum_.hex();
     for (size_t i = 0; i < sums_.size(); ++i) layer.tensors[i].xxh3_128 = sums_[i].hex();
-    commit_summed(file_, layer.xxh3_128, read_back, before);
+    file_.commit(before);
   }
 
   [[nodiscard]] int64_t placed_bytes() const { return placed_bytes_; }
@@ -183,23 +183,21 @@ std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& mod
   return manifests;
 }
 
-void write_manifests(const Directory& blob, const std::vector<Manifest>& manifests,
-                     ReadBack read_back) {
+void write_manifests(const Directory& blob, const std::vector<Manifest>& manifests) {
   for (const Manifest& manifest : manifests) {
     const Directory home = blob.folder(rank_directory(manifest.rank));
-    write_summed(home, std::string(kIndexName), write_index(manifest), read_back);
-    write_summed(home, std::string(kManifestName), write_manifest(manifest), read_back);
+    write_atomically(home, std::string(kIndexName), write_index(manifest));
+    write_atomically(home, std::string(kManifestName), write_manifest(manifest));
   }
 }
 
 BlobWriter::BlobWriter(const Directory& blob, const Plan& plan, const ModelLayers& model,
-                       Manifest common, ReadBack read_back, OnFinished on_finished)
+                       Manifest common, OnFinished on_finished)
     : plan_(plan),
       common_(std::move(common)),
       header_encoder_(common_.compression.level),
       files_(plan.files.size()),
       done_(plan.files.size(), false),
-      read_back_(read_back),
       on_finished_(std::move(on_finished)) {
   for (const RankSlice& rank : plan.ranks) ranks_.push_back(blob.folder(rank_directory(rank)));
   for (size_t file = 0; file < plan.files.size(); ++file) {
@@ -255,7 +253,7 @@ void BlobWriter::finish(const Piece& piece, const OutgoingPiece& outgoing) {
 
 void BlobWriter::finish_file(size_t file) {
   ManifestLayer& layer = layers_[file];
-  files_[file]->commit(layer, read_back_, [&] {
+  files_[file]->commit(layer, [&] {
     FinishedFile finished{name_in_blob(plan_.ranks[plan_.files[file].rank], layer.file),
                           layer.size,
                           layer.xxh3_128,

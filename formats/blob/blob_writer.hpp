@@ -11,7 +11,6 @@
 #include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/seekable_zstd.hpp"
-#include "formats/checksum/read_back.hpp"
 #include "formats/os/directory.hpp"
 #include "lib/plan/plan.hpp"
 
@@ -49,7 +48,7 @@ class BlobWriter {
   // Creates the ranks' directories in `blob`. `common` holds what all ranks share; the writer
   // adds layers and rank. `plan` must outlive the writer.
   BlobWriter(const Directory& blob, const Plan& plan, const ModelLayers& model, Manifest common,
-             ReadBack read_back, OnFinished on_finished);
+             OnFinished on_finished);
   ~BlobWriter();
   BlobWriter(const BlobWriter&) = delete;
   BlobWriter& operator=(const BlobWriter&) = delete;
@@ -81,7 +80,6 @@ class BlobWriter {
   std::vector<ManifestLayer> layers_;              // by plan file
   std::vector<std::unique_ptr<LayerFile>> files_;  // open ones, by plan file
   std::vector<bool> done_;                         // by plan file
-  ReadBack read_back_;
   OnFinished on_finished_;
   int64_t bytes_written_ = 0;
 };
@@ -92,8 +90,7 @@ class BlobWriter {
                                                       const Manifest& common);
 
 // Writes the index and then the manifest of each rank, which completes the blob.
-void write_manifests(const Directory& blob, const std::vector<Manifest>& manifests,
-                     ReadBack read_back);
+void write_manifests(const Directory& blob, const std::vector<Manifest>& manifests);
 
 // The manifest's entry for a planned file; checksums and the file's size are still empty.
 [[nodiscard]] ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t file,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
-#include "formats/checksum/read_back.hpp"
+#include "formats/checksum/past_cache.hpp"
 
 namespace mxfp4 {
 

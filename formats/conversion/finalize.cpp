@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 // Throws Error::input at the first file that differs from its checksum. The hint names the shard
 // that wrote the file.
 void check_shard(const fs::path& blob, const JournalContent& shard,
-                 const std::vector<Manifest>& manifests, int threads, ReadFrom from,
+                 const std::vector<Manifest>& manifests, int threads,
                  const std::function<void(int64_t)>& progress) {
   const auto require = [&](const std::vector<std::string>& findings) {
     if (findings.empty()) return;
@@ -41,12 +41,11 @@ void check_shard(const fs::path& blob, const JournalContent& shard,
       return !shard.files.contains(name_in_blob(manifest.rank, layer.file));
     });
     const fs::path home = (blob / rank_directory(manifest.rank)).lexically_normal();
-    require(check_layer_files(home, manifest, threads, progress, from));
+    require(check_layer_files(home, manifest, threads, progress));
   }
   // Shard 0 writes the other files.
   if (shard.shard->index == 0) {
-    require(
-        check_rest_files((blob / "..").lexically_normal(), manifests.front(), /*sums=*/true, from));
+    require(check_rest_files((blob / "..").lexically_normal(), manifests.front(), /*sums=*/true));
   }
 }
 
@@ -120,8 +119,7 @@ Finalized look_at_result(const fs::path& output) {
 
 }  // namespace
 
-Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hooks,
-                   ReadBack read_back) {
+Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hooks) {
   std::error_code error;
   (void)fs::exists(output, error);
   if (error) {
@@ -151,18 +149,17 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   const bool included = !manifests.front().rest.empty();
   const fs::path blob = blob_place(home, included);
   hooks.begin(stored_bytes(manifests));
-  const ReadFrom from = read_back == ReadBack::kYes ? ReadFrom::kDevice : ReadFrom::kCache;
   for (const JournalContent& shard : shards) {
     const fs::path path = home.parent_path() / journal_name(shard.shard);
     const FileStatus record = in_file(path.string(), [&] { return describe_file(path); });
     keep_private({&record, 1});
-    check_shard(blob, shard, manifests, threads, from, hooks.progress);
+    check_shard(blob, shard, manifests, threads, hooks.progress);
   }
   refuse_others(blob, manifests);
   sibling.make();
   sibling.keep();
   sibling.require_exchange();
-  write_manifests(sibling.result().folder(blob_place(".", included)), manifests, read_back);
+  write_manifests(sibling.result().folder(blob_place(".", included)), manifests);
   return {manifests, {}, sibling.publish(Sibling::Into::kFree)};
 }
 

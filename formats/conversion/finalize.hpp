@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
-#include "formats/checksum/read_back.hpp"
 
 namespace mxfp4 {
 
@@ -27,10 +26,9 @@ struct Finalized {
 };
 
 // Puts the shards in `output` together. If the shards were put together before, only checks names,
-// sizes and headers, and calls no hook. With ReadBack::kYes the files of the shards are checked
-// past the page cache, and the manifests are read back. Throws Error::input if a shard is missing,
-// damaged or of another conversion, Error::output if another process writes `output`.
+// sizes and headers, and calls no hook. Throws Error::input if a shard is missing, damaged or of
+// another conversion, Error::output if another process writes `output`.
 [[nodiscard]] Finalized finalize(const std::filesystem::path& output, int threads,
-                                 const FinalizeHooks& hooks, ReadBack read_back);
+                                 const FinalizeHooks& hooks);
 
 }  // namespace mxfp4

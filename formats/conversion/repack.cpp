@@ -177,7 +177,7 @@ Repack::Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
       options_(options),
       repacker_(*checkpoint.source, checkpoint.model, plan_.plan, conversion.layout,
                 layout_parameters(conversion.target)),
-      writer_(output.blob(), plan_.plan, checkpoint.model, plan_.common, options.read_back,
+      writer_(output.blob(), plan_.plan, checkpoint.model, plan_.common,
               [this](const FinishedFile& file) { output_.finished(file, repacker_.warnings()); }) {
   kept_ = keep_finished();
   data_bytes_ = job_bytes(plan_.plan);
@@ -266,8 +266,7 @@ void Repack::copy_rest(const RunHooks& hooks) {
                        .finished =
                            [&](const ManifestFile& file) {
                              output_.finished({in_blob(file.name), file.size, file.xxh3_128}, {});
-                           },
-                       .read_back = options_.read_back};
+                           }};
   write_rest(*checkpoint_.source, plan_.rest, output_.home(), rest);
 }
 

@@ -30,7 +30,6 @@ struct RepackOptions {
   bool include_rest = false;     // OUT is a model directory
   std::optional<Shard> shard{};  // only this part of the layers; shard 0 also copies the rest
   RunLimits limits{};
-  ReadBack read_back = ReadBack::kNo;                // of every file that is written
   std::map<std::string, std::string> also_serves{};  // of the manifest
   std::string asked = "{}";                          // the same
 };

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
-#include "formats/checksum/read_back.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/os/file.hpp"
 #include "formats/source/source.hpp"
@@ -82,7 +81,6 @@ struct RestHooks {
   std::function<bool(const std::string& name)> kept;
   // Called when a file is complete, before it gets its name.
   std::function<void(const ManifestFile&)> finished;
-  ReadBack read_back = ReadBack::kNo;
 };
 
 // Writes all files into `directory`, each atomically, in bounded memory. Throws Error::input and

@@ -79,11 +79,6 @@ struct RestoreJob {
   int64_t bytes = 0;
 };
 
-struct RestoreBuffers {
-  Buffer piece;      // at most kJobBytes
-  ChecksumPart sum;  // of the job's bytes, if the file is read back
-};
-
 // Jobs of at least kJobBytes each, the last one aside. The tensors of an expert share a job, and a
 // part of a stacked tensor is whole experts: so a matrix is restored once.
 std::vector<RestoreJob> cut_jobs(const BlobSource& blob, const RestoredShard& shard,
@@ -121,15 +116,12 @@ RunMemory memory_of(const BlobSource& blob) {
   return memory;
 }
 
-void write_job(Source& source, const RestoreJob& job, AtomicFile& file, RestoreBuffers& buffers,
-               ReadBack read_back) {
-  if (read_back == ReadBack::kYes) buffers.sum.begin(job.begin);
+void write_job(Source& source, const RestoreJob& job, AtomicFile& file, Buffer& buffer) {
   int64_t offset = job.begin;
   for (const RestoredPart& part : job.parts) {
     for (int64_t at = 0; at < part.bytes; at += kJobBytes) {
-      const MutableBytes piece = buffers.piece.get(std::min(kJobBytes, part.bytes - at));
+      const MutableBytes piece = buffer.get(std::min(kJobBytes, part.bytes - at));
       source.read(part.tensor, part.offset + at, piece);
-      if (read_back == ReadBack::kYes) buffers.sum.update(piece);
       const ConstBytes written = piece;
       file.write_at(offset, {&written, 1});
       offset += std::ssize(piece);
@@ -138,27 +130,19 @@ void write_job(Source& source, const RestoreJob& job, AtomicFile& file, RestoreB
 }
 
 int64_t write_shard(const BlobSource& blob, const RestoredShard& shard, const Metadata& metadata,
-                    const Directory& directory, const PipelineLimits& limits, const RunHooks& hooks,
-                    ReadBack read_back) {
+                    const Directory& directory, const PipelineLimits& limits,
+                    const RunHooks& hooks) {
   AtomicFile file(directory, shard.name);
-  Checksum sum;
   const std::string header = shard_header(*blob.source, shard, metadata);
   file.append(std::as_bytes(std::span(header)));
-  if (read_back == ReadBack::kYes) sum.update(std::as_bytes(std::span(header)));
   const std::vector<RestoreJob> jobs = cut_jobs(blob, shard, file.size());
-  run_jobs<RestoreJob, RestoreBuffers>(
+  run_jobs<RestoreJob, Buffer>(
       jobs, limits,
-      {.read = [&](const RestoreJob&, RestoreBuffers&) { hooks.check_stop(); },
-       .work =
-           [&](const RestoreJob& job, RestoreBuffers& buffers) {
-             write_job(*blob.source, job, file, buffers, read_back);
-           },
-       .finish =
-           [&](const RestoreJob& job, RestoreBuffers& buffers) {
-             if (read_back == ReadBack::kYes) sum.append(buffers.sum);
-             hooks.progress(job.bytes);
-           }});
-  commit_summed(file, sum.hex(), read_back);
+      {.read = [&](const RestoreJob&, Buffer&) { hooks.check_stop(); },
+       .work = [&](const RestoreJob& job,
+                   Buffer& buffer) { write_job(*blob.source, job, file, buffer); },
+       .finish = [&](const RestoreJob& job, Buffer&) { hooks.progress(job.bytes); }});
+  file.commit();
   return file.size();
 }
 
@@ -177,16 +161,14 @@ std::string index_text(const Source& source, const std::vector<RestoredShard>& s
 template <class MetadataOf>
 RestoreResult write_shards(const BlobSource& blob, const std::vector<RestoredShard>& shards,
                            const Directory& directory, const RunLimits& limits,
-                           const RunHooks& hooks, ReadBack read_back,
-                           const MetadataOf& metadata_of) {
+                           const RunHooks& hooks, const MetadataOf& metadata_of) {
   RestoreResult result;
   result.lost.insert(blob.lost.begin(), blob.lost.end());
   const RunMemory memory = memory_of(blob);
   require_memory(limits, memory);
   const PipelineLimits in_flight = jobs_in_flight(limits, memory);
   for (const RestoredShard& shard : shards) {
-    result.bytes +=
-        write_shard(blob, shard, metadata_of(shard), directory, in_flight, hooks, read_back);
+    result.bytes += write_shard(blob, shard, metadata_of(shard), directory, in_flight, hooks);
     ++result.files;
   }
   blob.source->check_unchanged();
@@ -224,32 +206,31 @@ int64_t restored_bytes(const std::vector<Manifest>& manifests) {
 
 RestoreResult restore_blob(const fs::path& blob, const Manifest& manifest,
                            const Directory& directory, const RunLimits& limits,
-                           const RunHooks& hooks, ReadBack read_back) {
+                           const RunHooks& hooks) {
   require_restorable(blob, manifest);
   const BlobSource source = open_loaded_source(blob, manifest);
   const std::vector<RestoredShard> shards = shards_of(*source.source);
   auto layer = manifest.layers.begin();  // each has a shard
-  return write_shards(source, shards, directory, limits, hooks, read_back,
-                      [&](const RestoredShard&) {
-                        Metadata metadata = loaded_metadata(manifest, *layer++);
-                        metadata[kUnpackedMark] = manifest.layout;
-                        return metadata;
-                      });
+  return write_shards(source, shards, directory, limits, hooks, [&](const RestoredShard&) {
+    Metadata metadata = loaded_metadata(manifest, *layer++);
+    metadata[kUnpackedMark] = manifest.layout;
+    return metadata;
+  });
 }
 
 RestoreResult write_as_published(const BlobSource& blob, const std::string& layout,
                                  const Directory& directory, const RunLimits& limits,
-                                 const RunHooks& hooks, ReadBack read_back) {
+                                 const RunHooks& hooks) {
   const Source& source = *blob.source;
   const std::vector<RestoredShard> shards = shards_of(source);
   const std::optional<std::string> config = source.config_json();
   Metadata metadata = source.attributes();
   metadata["format"] = "pt";
   metadata[kUnpackedMark] = layout;
-  RestoreResult result = write_shards(blob, shards, directory, limits, hooks, read_back,
+  RestoreResult result = write_shards(blob, shards, directory, limits, hooks,
                                       [&](const RestoredShard&) { return metadata; });
   const auto write = [&](std::string_view name, const std::string& text) {
-    write_summed(directory, std::string(name), text, read_back);
+    write_atomically(directory, std::string(name), text);
   };
   write(kIndexName, index_text(source, shards));
   if (config) write(kConfigName, *config);

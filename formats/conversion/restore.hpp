@@ -10,7 +10,6 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/checkpoint/blob_source.hpp"
-#include "formats/checksum/read_back.hpp"
 #include "formats/conversion/run_limits.hpp"
 #include "formats/os/directory.hpp"
 
@@ -36,8 +35,7 @@ void require_restorable(const std::filesystem::path& blob, const Manifest& manif
 // blob, and Error::output; as require_restorable.
 [[nodiscard]] RestoreResult restore_blob(const std::filesystem::path& blob,
                                          const Manifest& manifest, const Directory& directory,
-                                         const RunLimits& limits, const RunHooks& hooks,
-                                         ReadBack read_back = ReadBack::kNo);
+                                         const RunLimits& limits, const RunHooks& hooks);
 
 // Writes every tensor of a blob as its checkpoint into `directory`: the shards, their index, and
 // config.json if the checkpoint had one. Tensors of a checkpoint that was not made of safetensors
@@ -45,6 +43,6 @@ void require_restorable(const std::filesystem::path& blob, const Manifest& manif
 // Error::input for a damaged blob, and Error::output.
 [[nodiscard]] RestoreResult write_as_published(const BlobSource& blob, const std::string& layout,
                                                const Directory& directory, const RunLimits& limits,
-                                               const RunHooks& hooks, ReadBack read_back);
+                                               const RunHooks& hooks);
 
 }  // namespace mxfp4

@@ -142,4 +142,10 @@ void AtomicFile::commit(const std::function<void()>& before) {
   directory_.sync();
 }
 
+void write_atomically(const Directory& directory, const std::string& name, std::string_view text) {
+  AtomicFile file(directory, name);
+  file.append(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
 }  // namespace mxfp4

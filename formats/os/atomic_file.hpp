@@ -40,11 +40,10 @@ class AtomicFile {
   // that a record of the file which it writes is there before the file.
   void commit(const std::function<void()>& before = {});
   [[nodiscard]] int64_t size() const { return size_; }
-  // The path that the file gets, and the open file until then.
-  [[nodiscard]] std::filesystem::path target() const { return directory_.path() / name_; }
-  [[nodiscard]] int descriptor() const { return descriptor_; }
 
  private:
+  // The path that the file gets.
+  [[nodiscard]] std::filesystem::path target() const { return directory_.path() / name_; }
   // Removes the temporary, if there is one.
   void discard();
   int64_t write_parts(std::span<iovec> parts, int64_t offset);
@@ -57,6 +56,9 @@ class AtomicFile {
   // their write.
   std::atomic<int64_t> size_ = 0;
 };
+
+// Writes a whole small file.
+void write_atomically(const Directory& directory, const std::string& name, std::string_view text);
 
 // Creates an empty file that will get the name `target`, under a name that no other file or link
 // has; sets `name` and returns the descriptor. Throws Error::output naming the target.

@@ -279,7 +279,7 @@ std::vector<std::string> ConversionOutput::commit(const std::vector<std::string>
   for (Manifest& manifest : manifests) {
     manifest.warnings.insert(manifest.warnings.end(), all.begin(), all.end());
   }
-  write_manifests(blob(), manifests, request_.read_back);
+  write_manifests(blob(), manifests);
   journal_->ready();
   journal_.reset();
   if (into_ == Sibling::Into::kOther) refuse_foreign(sibling_.out());  // of meanwhile

@@ -12,7 +12,6 @@
 
 #include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
-#include "formats/checksum/read_back.hpp"
 #include "formats/os/file.hpp"
 #include "formats/output/observe.hpp"
 #include "formats/output/sibling.hpp"
@@ -30,9 +29,8 @@ struct OutputRequest {
   bool include_rest = false;                    // OUT is a model directory, the blob a folder in it
   bool resume = false;
   bool force = false;
-  bool check = false;                  // resume reads every byte of a complete result
-  ReadBack read_back = ReadBack::kNo;  // of manifests
-  bool look_only = false;              // gives the same answers and errors, but writes nothing
+  bool check = false;      // resume reads every byte of a complete result
+  bool look_only = false;  // gives the same answers and errors, but writes nothing
   std::optional<Shard> shard;
   std::function<void()> between;  // called every few MB that are read; may throw to stop
 };

@@ -14,7 +14,7 @@ for blob in '--arch sm90' '--arch sm80 --tp-size 4' '--arch gfx942 --tp-size 2 -
     diff -r want got || fail "$threads threads, of $blob"
     expect_exit 0 "$BIN" verify got --against model -q
     rm -rf published
-    expect_exit 0 "$BIN" unpack blob -o published --as-published -q -j $threads --read-back
+    expect_exit 0 "$BIN" unpack blob -o published --as-published -q -j $threads
     [ $threads != 1 ] || { rm -rf published-by-one && cp -r published published-by-one; }
     diff -r published-by-one published || fail "$threads threads, as published, of $blob"
     expect_exit 0 "$BIN" verify want --against published -q

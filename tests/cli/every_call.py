@@ -95,7 +95,6 @@ AGAIN = ["sh", "-c", '[ ! -e out ] || exec rm -rf .out.mxfp4_repack-new; exec "$
 SCENARIOS = {
     "convert": Scenario(None, *plain(), "whole", "unfinished"),
     "rest": Scenario(None, *plain(["--include-rest", "--tp-size", "2"]), "rest", "unfinished"),
-    "read_back": Scenario(None, *plain(["--read-back"]), "whole", "unfinished"),
     "resume": Scenario("cut", *plain(["--resume"], "-q"), "whole", "unfinished"),
     "force": Scenario("old", *plain(["--force"], "-q"), "whole", "old"),
     "force_rest": Scenario("rest", *plain(["--force"], "-q"), "whole", "old"),

@@ -24,10 +24,10 @@ for compress in none zstd; do
   for page in 16384 65536; do
     rm -rf got back parts cut
     # shellcheck disable=SC2086
-    expect_exit 0 played_pages $page "$BIN" convert model -o got -q --read-back $flags
+    expect_exit 0 played_pages $page "$BIN" convert model -o got -q $flags
     diff -r want got || fail "$compress with pages of $page bytes"
     for command in 'verify got' 'verify got --direct' 'verify got --against model' 'diff want got' \
-      'unpack got -o back -q --read-back'; do
+      'unpack got -o back -q'; do
       # shellcheck disable=SC2086
       expect_exit 0 played_pages $page "$BIN" $command
     done
@@ -36,7 +36,7 @@ for compress in none zstd; do
       # shellcheck disable=SC2086
       expect_exit 0 played_pages $page "$BIN" convert model -o parts -q --shard $shard/2 $flags
     done
-    expect_exit 0 played_pages $page "$BIN" finalize parts -q --read-back
+    expect_exit 0 played_pages $page "$BIN" finalize parts -q
     diff -r want parts || fail "shards, $compress with pages of $page bytes"
     # shellcheck disable=SC2086
     FAULT_KILL_AT=14 expect_exit 137 played_pages $page "$BIN" convert model -o cut -q -j 1 $flags

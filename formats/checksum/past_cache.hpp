@@ -1,0 +1,24 @@
+// Files as their device has them: read past the system's page cache, which holds what was written
+// and not what is stored (verify --direct). Where a file system has no such reads (O_DIRECT), the
+// cache is asked to let the file go first.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "formats/os/positioned_file.hpp"
+
+namespace mxfp4 {
+
+// Where a check has its bytes from: the page cache, or the device behind it.
+enum class ReadFrom : bool { kCache, kDevice };
+
+// The file, set up so that it is read past the page cache. Throws Error::input, without the path in
+// its text.
+[[nodiscard]] PositionedFile open_past_cache(const std::filesystem::path& path);
+
+// XXH3-128 of the whole file, as 32 hexadecimal digits. `file` comes from open_past_cache(). Throws
+// Error::input, without the path in its text.
+[[nodiscard]] std::string checksum_past_cache(const PositionedFile& file);
+
+}  // namespace mxfp4
