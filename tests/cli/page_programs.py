@@ -14,7 +14,7 @@ import yaml
 
 SOURCE, PROGRAM = os.environ.get("PAGES_SOURCE", ""), os.environ.get("PAGES_PROGRAM", "")
 FACTS = '{"platform": "cuda", "arch": "sm90", "vllm": "0.33.0"}'
-WHEELS = ("mxfp4_repack-0.2.0-py3-none-manylinux_2_34_x86_64.whl", "mxfp4_repack-0.2.0-py3-none-manylinux_2_34_aarch64.whl")
+WHEELS = ("mxfp4_repack-0.2.0-py3-none-manylinux_2_35_x86_64.whl", "mxfp4_repack-0.2.0-py3-none-manylinux_2_35_aarch64.whl")
 
 
 def plugin_knows(variables, root=""):
