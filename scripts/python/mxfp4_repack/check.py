@@ -4,7 +4,7 @@
 
 Run it in the serving environment.
 
-Exit status: 0 from a blob or from the checkpoint, 1 by the engine's own conversion, 2 wrong arguments, 3 no engine or
+Exit status: 0 from a blob or from the checkpoint, 1 by the engine's own conversion or not at all, 2 wrong arguments, 3 no engine or
 no program is installed here, 6 the program failed.
 """
 from __future__ import annotations
@@ -112,8 +112,8 @@ def source(model: str, words: Sequence[str], target: str) -> Iterator[Tuple[str,
         yield "used", "the blob" + (", which the first start proves" if code == 7 else "")
         return
     _, decided = asked("explain", model, "--target", target, *words)
-    made = decided.get("layout")
-    yield "used", f"the checkpoint: {decided['answer']}" if made else f"the engine's own conversion: {decided['answer']}"
+    by = "the checkpoint" if decided.get("layout") else "the engine's own conversion" if decided.get("backend") else "nothing"
+    yield "used", f"{by}: {decided['answer']}"
 
 
 def check(model: Optional[str], words: Sequence[str]) -> int:
@@ -132,7 +132,8 @@ def check(model: Optional[str], words: Sequence[str]) -> int:
     if missing:
         rows = [row for row in rows if row[0] != "used"] + [("used", "the engine's own conversion: the plug-in is not there")]
     print("\n".join(f"{name:9} {text}" for name, text in rows))
-    return CONVERTED if rows[-1][1].startswith("the engine's own") else TAKEN
+    name, text = rows[-1]
+    return CONVERTED if name == "used" and not text.startswith(("the blob", "the checkpoint")) else TAKEN
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
