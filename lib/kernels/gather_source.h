@@ -20,7 +20,7 @@ typedef gather_u32 gather_u32x4 __attribute__((vector_size(16)));
 enum GatherHead {
   kGatherOutBytes,
   kGatherInBytes,
-  kGatherUnit,       // nibbles that stay together from the input to the element map, or to the output
+  kGatherUnit,  // nibbles that stay together from the input to the element map, or to the output
   kGatherOuterUnit,  // from there to the output
   kGatherMap,        // 0: none; 1: a table; 2: bits that move
   kGatherMapIn,
@@ -29,9 +29,18 @@ enum GatherHead {
   kGatherMapWords,
   kGatherInnerAt,
   kGatherOuterAt,
+  kGatherBytes,  // of the quick way, else 0: which 4 places of a span have the bytes of a word
+  kGatherLow,    // and which nibbles of them are a word's low ones, and its high ones
+  kGatherHigh,
   kGatherHeadWords
 };
 enum GatherOperation { kGatherEnd, kGatherDigits, kGatherRows, kGatherPad };
+
+#ifdef __CUDA__
+#define GATHER_UNROLL _Pragma("unroll")
+#else
+#define GATHER_UNROLL
+#endif
 
 #define GATHER_FILLED 0xFFFFFFFFU
 #define GATHER_MOST_SPAN 8
@@ -65,18 +74,17 @@ GATHER_FUNCTION gather_u32 gather_place(const gather_u32* op, gather_u32 index, 
       op += 2 + 3 * op[1];
     } else if (op[0] == kGatherRows) {
       gather_u32 row = gather_quotient(index, op[1], op[2]);
-      if (row >= op[3]) return GATHER_FILLED;
-      index += (op[4 + row] - row) * op[1];
-      op += 4 + op[3];
+      *fill = op[4];
+      if (row >= op[3] || op[5 + row] == GATHER_FILLED) return GATHER_FILLED;
+      index += (op[5 + row] - row) * op[1];
+      op += 5 + op[3];
     } else if (op[0] == kGatherPad) {
       gather_u32 row = gather_quotient(index, op[1], op[2]);
       gather_u32 column = index - row * op[1];
-      if (row >= op[4] || column >= op[3]) {
-        *fill = op[5];
-        return GATHER_FILLED;
-      }
-      index = row * op[3] + column;
-      op += 6;
+      *fill = op[5];
+      if (row >= op[4] || column >= op[3]) return GATHER_FILLED;
+      index = row * op[6] + op[7] + column;
+      op += 8;
     } else {
       return index;
     }
@@ -175,9 +183,9 @@ GATHER_FUNCTION gather_u32 gather_at_once(const gather_u32* plan) {
   return plan[kGatherMap] == 0 && plan[kGatherUnit] == 32 ? 4 : 1;
 }
 
-// gather_at_once() words of the output from `word` on, or what there is of them.
-GATHER_FUNCTION void gather_words(const gather_u32* plan, const unsigned char* in, gather_u32 word,
-                                  unsigned char* out) {
+// gather_at_once() words of a granule from `word` on, or what there is of them.
+GATHER_FUNCTION void gather_some(const gather_u32* plan, const unsigned char* in, gather_u32 word,
+                                 unsigned char* out) {
   gather_u32 end = 2 * plan[kGatherOutBytes];
   gather_u32 index = 8 * word;
   unsigned char* to = out + 4 * (gather_u64)word;
@@ -207,6 +215,124 @@ GATHER_FUNCTION void gather_words(const gather_u32* plan, const unsigned char* i
   } else {
     for (gather_u32 b = 0; 2 * b < count; ++b) to[b] = (unsigned char)(value >> (8 * b));
   }
+}
+
+// Byte i of the result is byte `order >> 4 i`, 0 to 7, of low and high.
+GATHER_FUNCTION gather_u32 gather_bytes(gather_u32 low, gather_u32 high, gather_u32 order) {
+#ifdef __CUDA__
+  return __nvvm_prmt(low, high, order & 0x7777);
+#else
+  gather_u64 from = (gather_u64)high << 32 | low;
+  gather_u32 value = 0;
+  for (gather_u32 i = 0; i < 4; ++i) {
+    value |= (gather_u32)(from >> (8 * ((order >> (4 * i)) & 7)) & 255) << (8 * i);
+  }
+  return value;
+#endif
+}
+
+#define GATHER_MOST_GRANULES 4
+
+// A word of the quick way: where its four bytes lie in a granule, which of them are not fillings, and
+// what those are; whether the four are one word of the input; and what the plan says of all words.
+struct GatherPlaces {
+  gather_u32 at[4], keep, filling;
+  int word;
+  gather_u32 low, high, map_words;
+  const gather_u32* map;
+};
+
+// The word at `places` of `granules` granules, a constant.
+GATHER_FUNCTION void gather_places(struct GatherPlaces places, const unsigned char* in,
+                                   gather_u64 in_step, unsigned char* out, gather_u64 out_step,
+                                   const gather_u32 granules) {
+  gather_u32 made[GATHER_MOST_GRANULES] = {0, 0, 0, 0};
+  gather_u32 moved[GATHER_MOST_GRANULES] = {0, 0, 0, 0};
+  GATHER_UNROLL
+  for (gather_u32 g = 0; g < GATHER_MOST_GRANULES; ++g, in += in_step) {
+    if (g >= granules) break;
+    gather_u32 value;
+    if (places.word && ((gather_u64)(in + places.at[0]) & 3) == 0) {
+      value = *(const gather_u32*)(in + places.at[0]);
+    } else {
+      value = in[places.at[0]] | (gather_u32)in[places.at[1]] << 8 |
+              (gather_u32)in[places.at[2]] << 16 | (gather_u32)in[places.at[3]] << 24;
+    }
+    value = (value & places.keep) | places.filling;
+    gather_u32 even = value & 0x0F0F0F0F, odd = (value >> 4) & 0x0F0F0F0F;
+    made[g] = gather_bytes(even, odd, places.low) | gather_bytes(even, odd, places.high) << 4;
+  }
+  if (places.map_words > 0) {
+    for (gather_u32 i = 0; i < places.map_words; i += 2) {
+      gather_u32 by = places.map[i] & 31, mask = places.map[i + 1];
+      GATHER_UNROLL
+      for (gather_u32 g = 0; g < GATHER_MOST_GRANULES; ++g) {
+        if (g >= granules) break;
+        gather_u32 bits = made[g] & mask;
+        moved[g] |= bits << by | bits >> ((32 - by) & 31);
+      }
+    }
+    GATHER_UNROLL
+    for (gather_u32 g = 0; g < GATHER_MOST_GRANULES; ++g) made[g] = moved[g];
+  }
+  GATHER_UNROLL
+  for (gather_u32 g = 0; g < GATHER_MOST_GRANULES; ++g, out += out_step) {
+    if (g >= granules) break;
+    *(gather_u32*)out = made[g];
+  }
+}
+
+// The quick way: a word of several granules. Where its bytes lie is the same in all of them, and is
+// found once.
+GATHER_FUNCTION void gather_quickly(const gather_u32* plan, const unsigned char* in,
+                                    gather_u64 in_step, unsigned char* out, gather_u64 out_step,
+                                    gather_u32 granules, gather_u32 word) {
+  const gather_u32* chain = plan + plan[kGatherInnerAt];
+  const gather_u32* digits = chain + 1 + GATHER_MOST_SPAN;
+  gather_u32 base = gather_digits(digits + 1, digits[0], word);
+  struct GatherPlaces places = {{0, 0, 0, 0},
+                                0,
+                                0,
+                                plan[kGatherUnit] == 8,
+                                plan[kGatherLow],
+                                plan[kGatherHigh],
+                                plan[kGatherMap] != 0 ? plan[kGatherMapWords] : 0,
+                                plan + plan[kGatherMapAt]};
+  for (gather_u32 b = 0; b < 4; ++b) {
+    gather_u32 fill = 0;
+    gather_u32 place = base + chain[1 + ((plan[kGatherBytes] >> (8 * b)) & 7)];
+    place = gather_place(digits + 1 + 3 * digits[0], place, &fill);
+    int inside = place < 2 * plan[kGatherInBytes];
+    GATHER_UNROLL
+    for (gather_u32 k = 0; k < 4; ++k) {
+      places.at[k] = k == b && inside ? place >> 1 : places.at[k];
+    }
+    places.keep |= (inside ? 255U : 0U) << (8 * b);
+    places.filling |= (inside ? 0U : fill & 255) << (8 * b);
+    places.word = places.word && inside && place >> 1 == places.at[0] + b;
+  }
+  out += 4 * (gather_u64)word;
+  for (; granules >= GATHER_MOST_GRANULES; granules -= GATHER_MOST_GRANULES) {
+    gather_places(places, in, in_step, out, out_step, GATHER_MOST_GRANULES);
+    in += GATHER_MOST_GRANULES * in_step;
+    out += GATHER_MOST_GRANULES * out_step;
+  }
+  for (; granules > 0; --granules, in += in_step, out += out_step) {
+    gather_places(places, in, in_step, out, out_step, 1);
+  }
+}
+
+// gather_at_once() words, from `word` on, of `granules` granules, which lie `in_step` and `out_step`
+// bytes apart; 1 granule or more.
+GATHER_FUNCTION void gather_words(const gather_u32* plan, const unsigned char* in,
+                                  gather_u64 in_step, unsigned char* out, gather_u64 out_step,
+                                  gather_u32 granules, gather_u32 word) {
+  int whole = 4 * word + 4 <= plan[kGatherOutBytes];
+  if (plan[kGatherBytes] != 0 && whole && (((gather_u64)out | out_step) & 3) == 0) {
+    gather_quickly(plan, in, in_step, out, out_step, granules, word);
+    return;
+  }
+  for (; granules > 0; --granules, in += in_step, out += out_step) gather_some(plan, in, word, out);
 }
 
 // NOLINTEND(clang-diagnostic-old-style-cast,bugprone-implicit-widening-*)

@@ -38,11 +38,13 @@ struct Chain {
   std::vector<std::vector<uint32_t>> operations;  // in the order of the steps
   std::vector<Digit> last;                        // the last one's digits, if it has some
   int64_t together = kMostTogether;
+  int64_t rest = kMostTogether;  // the same without the last one's digits
 
   void keep(int64_t nibbles) { together = std::gcd(together, nibbles); }
-  void add(std::vector<uint32_t> operation, std::vector<Digit> digits = {}) {
+  void add(std::vector<uint32_t> operation) {
     operations.push_back(std::move(operation));
-    last = std::move(digits);
+    last.clear();
+    rest = together;
   }
 
   [[nodiscard]] std::vector<uint32_t> words() const {
@@ -112,29 +114,55 @@ void add_permute(const Permute& step, Chain& chain) {
     }
   }
   if (digits.empty() || (digits.size() == 1 && digits[0].stride == 1)) return;
+  const int64_t before = chain.together;
   const bool run = digits[0].stride == 1;
   chain.keep(run ? digits[0].extent : 1);
   for (size_t d = run ? 1 : 0; d < digits.size(); ++d) chain.keep(digits[d].stride);
   std::vector<uint32_t> op = {kGatherDigits};
   append_digits(digits, op);
-  chain.add(std::move(op), std::move(digits));
+  chain.add(std::move(op));
+  chain.last = std::move(digits);
+  chain.rest = before;
 }
 
 void add_rows(const GatherRows& step, Chain& chain) {
   const int64_t row = 2 * step.row_bytes;
   std::vector<uint32_t> op = {kGatherRows, word(row), magic_of(word(row)),
-                              word(std::ssize(step.source))};
+                              word(std::ssize(step.source)), 0};
   for (const int64_t source : step.source) op.push_back(word(source));
   chain.keep(row);
   chain.add(std::move(op));
 }
 
-void add_pad(const PadMatrix& step, Chain& chain) {
+void add_pad(const PadMatrix& step, Chain& chain, int64_t in_row_bytes, int64_t first) {
   const int64_t row = 2 * step.out_row_bytes;
-  chain.keep(row);
-  chain.keep(2 * step.row_bytes);
+  for (const int64_t bytes : {step.out_row_bytes, step.row_bytes, in_row_bytes, first}) {
+    chain.keep(2 * bytes);
+  }
   chain.add({kGatherPad, word(row), magic_of(word(row)), word(2 * step.row_bytes), word(step.rows),
-             std::to_integer<uint32_t>(step.fill)});
+             std::to_integer<uint32_t>(step.fill), word(2 * in_row_bytes), word(2 * first)});
+}
+
+// Whether the rows and columns lie in the stored matrix, and make the program's input.
+bool lies_in(const TakenRows& taken, int64_t in_bytes) {
+  const auto rows = std::ssize(taken.source);
+  return rows * taken.row_bytes == in_bytes && taken.columns <= taken.row_bytes &&
+         taken.first >= 0 && taken.columns >= 0 &&
+         taken.first + taken.columns <= taken.stored_row_bytes &&
+         taken.stored_rows * taken.stored_row_bytes <= kMostBytes &&
+         std::ranges::all_of(taken.source, [&](int64_t row) {
+           return row >= TakenRows::kFilled && row < taken.stored_rows;
+         });
+}
+
+void add_taken(const TakenRows& taken, Chain& chain) {
+  add_rows({.row_bytes = taken.stored_row_bytes, .source = taken.source}, chain);
+  chain.operations.back()[4] = std::to_integer<uint32_t>(taken.fill);
+  add_pad({.rows = std::ssize(taken.source),
+           .row_bytes = taken.columns,
+           .out_row_bytes = taken.row_bytes,
+           .fill = taken.fill},
+          chain, taken.stored_row_bytes, taken.first);
 }
 
 // The words of an element map; empty where there are none.
@@ -164,6 +192,33 @@ std::vector<uint32_t> map_words(const Recoding& recoding) {
   return words;
 }
 
+// Says the quick way of a plan, if it has one: each word is four bytes that the inner chain finds by
+// themselves, and their nibbles in another order, perhaps with an element map of the word behind.
+void add_quick_way(const Chain& inner, GatherPlan& plan) {
+  const auto chain = std::span<const uint32_t>(plan).subspan(plan[kGatherInnerAt]);
+  const auto places = chain.subspan(1, GATHER_MOST_SPAN);
+  const auto digits = chain.subspan(2 + GATHER_MOST_SPAN, 3 * size_t{chain[1 + GATHER_MOST_SPAN]});
+  const bool word_map = plan[kGatherMap] == 2 && plan[plan[kGatherOuterAt]] == kGatherEnd;
+  if (1U << chain[0] != GATHER_MOST_SPAN || plan[kGatherUnit] == kMostTogether) return;
+  if (inner.rest % 2 != 0 || (plan[kGatherMap] != 0 && !word_map)) return;
+  for (size_t d = 2; d < digits.size(); d += 3) {
+    if (digits[d] % 2 != 0) return;
+  }
+  std::vector<uint32_t> bytes;
+  std::array<uint32_t, 3> words{};  // kGatherBytes, kGatherLow, kGatherHigh
+  for (uint32_t nibble = 0; nibble < GATHER_MOST_SPAN; ++nibble) {
+    const auto at = std::ranges::find(bytes, places[nibble] / 2) - bytes.begin();
+    if (at == 4) return;
+    if (at == std::ssize(bytes)) {
+      bytes.push_back(places[nibble] / 2);
+      words[0] |= nibble << (8 * at);
+    }
+    const uint32_t from = word(at) + (places[nibble] % 2 == 0 ? 0 : 4);
+    words.at(1 + nibble % 2) |= from << (4 * (nibble / 2));
+  }
+  std::ranges::copy(words, plan.begin() + kGatherBytes);
+}
+
 // The chains and the map of a program, step by step.
 struct Composition {
   Chain inner;
@@ -173,27 +228,27 @@ struct Composition {
 
   bool add(const Step& step) {
     Chain& chain = map != nullptr ? outer : inner;
-    return std::visit(Overloaded{
-                          [&](const Permute& s) { return add_permute(s, chain), true; },
-                          [&](const GatherRows& s) { return add_rows(s, chain), true; },
-                          [&](const PadMatrix& s) { return add_pad(s, chain), true; },
-                          [&](const Recode& s) {
-                            if (map != nullptr) return false;
-                            map = s.recoding;
-                            map_count = s.count;
-                            return true;
-                          },
-                          [&](const Custom& s) {
-                            return std::ranges::all_of(
-                                       s.same_as,
-                                       [&](const auto& part) {
-                                         return std::visit(
-                                             [&](const auto& p) { return add(Step(p)); }, part);
-                                       }) &&
-                                   !s.same_as.empty();
-                          },
-                      },
-                      step);
+    return std::visit(
+        Overloaded{
+            [&](const Permute& s) { return add_permute(s, chain), true; },
+            [&](const GatherRows& s) { return add_rows(s, chain), true; },
+            [&](const PadMatrix& s) { return add_pad(s, chain, s.row_bytes, 0), true; },
+            [&](const Recode& s) {
+              if (map != nullptr) return false;
+              map = s.recoding;
+              map_count = s.count;
+              return true;
+            },
+            [&](const Custom& s) {
+              return std::ranges::all_of(s.same_as,
+                                         [&](const auto& part) {
+                                           return std::visit(
+                                               [&](const auto& p) { return add(Step(p)); }, part);
+                                         }) &&
+                     !s.same_as.empty();
+            },
+        },
+        step);
   }
 };
 
@@ -211,8 +266,8 @@ bool operations_end(std::span<const uint32_t> plan, uint64_t at) {
     if (head[0] == kGatherEnd) return true;
     const auto words = part_of(plan, at,
                                head[0] == kGatherDigits ? 2
-                               : head[0] == kGatherRows ? 4
-                                                        : 6);
+                               : head[0] == kGatherRows ? 5
+                                                        : 8);
     if (words.empty()) return false;
     at += words.size();
     if (head[0] == kGatherDigits) {
@@ -258,11 +313,16 @@ bool map_lies_in(std::span<const uint32_t> plan) {
 
 int64_t raw_bytes(const GatherPlan& plan) { return plan[kGatherInBytes]; }
 int64_t made_bytes(const GatherPlan& plan) { return plan[kGatherOutBytes]; }
+bool is_quick(const GatherPlan& plan) { return plan[kGatherBytes] != 0; }
 
-std::optional<GatherPlan> gather_plan(const Program& program) {
+std::optional<GatherPlan> gather_plan(const Program& program, const TakenRows* taken) {
   const int64_t out = program.out_bytes();
   if (out == 0 || program.in_bytes() > kMostBytes || out > kMostBytes) return std::nullopt;
+  if (taken != nullptr && !lies_in(*taken, program.in_bytes())) return std::nullopt;
+  const int64_t in =
+      taken == nullptr ? program.in_bytes() : taken->stored_rows * taken->stored_row_bytes;
   Composition made;
+  if (taken != nullptr) add_taken(*taken, made.inner);
   for (const Step& step : program.steps()) {
     if (step_out_bytes(step) > kMostBytes || !made.add(step)) return std::nullopt;
   }
@@ -284,7 +344,7 @@ std::optional<GatherPlan> gather_plan(const Program& program) {
   made.outer.keep(2 * out);  // the last units are whole
   const bool run = made.map == nullptr && made.inner.together == kMostTogether;
   plan[kGatherOutBytes] = word(out);
-  plan[kGatherInBytes] = word(program.in_bytes());
+  plan[kGatherInBytes] = word(in);
   plan[kGatherUnit] = word(run ? kMostTogether : std::min(made.inner.together, most_span));
   plan[kGatherOuterUnit] = word(std::min<int64_t>(made.outer.together, GATHER_MOST_SPAN));
   const auto append = [&](GatherHead at, const std::vector<uint32_t>& words) {
@@ -294,7 +354,8 @@ std::optional<GatherPlan> gather_plan(const Program& program) {
   append(kGatherInnerAt, words_with_span(made.inner, 2 * inner_bytes, most_span));
   append(kGatherOuterAt, made.outer.words());
   append(kGatherMapAt, map);
-  return is_sound(plan, program.in_bytes(), out) ? std::optional(plan) : std::nullopt;
+  add_quick_way(made.inner, plan);
+  return is_sound(plan, in, out) ? std::optional(plan) : std::nullopt;
 }
 
 bool is_sound(std::span<const uint32_t> plan, int64_t in_bytes, int64_t out_bytes) {
@@ -310,10 +371,12 @@ bool is_sound(std::span<const uint32_t> plan, int64_t in_bytes, int64_t out_byte
 
 void run_gather_plan(std::span<const uint32_t> plan, ConstBytes in, MutableBytes out) {
   const uint32_t step = gather_at_once(plan.data());
-  const auto total = word((std::ssize(out) + 3) / 4);
+  const uint32_t granules = word(std::ssize(out)) / plan[kGatherOutBytes];
+  const uint32_t total = (plan[kGatherOutBytes] + 3) / 4;
   for (uint32_t at = 0; at < total; at += step) {
-    gather_words(plan.data(), reinterpret_cast<const unsigned char*>(in.data()), at,
-                 reinterpret_cast<unsigned char*>(out.data()));
+    gather_words(plan.data(), reinterpret_cast<const unsigned char*>(in.data()),
+                 plan[kGatherInBytes], reinterpret_cast<unsigned char*>(out.data()),
+                 plan[kGatherOutBytes], granules, at);
   }
 }
 

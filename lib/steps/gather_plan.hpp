@@ -6,11 +6,15 @@
 //   chains     the operations from the output back to the element map (outer), and from there, or from
 //              the output where there is no map, back to the input (inner). All sizes in nibbles:
 //                kGatherDigits n, n times (extent, magic, stride), innermost first
-//                kGatherRows   row, magic, count, the source row of each output row
-//                kGatherPad    output row, magic, input row, input rows, byte of the filling
+//                kGatherRows   row, magic, count, byte of the filling, the source row of each output
+//                              row or 0xFFFFFFFF
+//                kGatherPad    output row, magic, columns, rows, byte of the filling, input row, first
+//                              column there
 //                kGatherEnd
 //              The inner one begins with a span: log2 of its nibbles, their 8 places from its first one
 //              on, and the digits, as above, of its number.
+//              The quick way makes a word of four bytes that these places and digits find: kGatherBytes,
+//              kGatherLow and kGatherHigh say how.
 //   map        the value of each element of one or two bytes; or, of 32 bits, how far to the left, round,
 //              which bits go
 #pragma once
@@ -31,16 +35,33 @@ using GatherPlan = std::vector<uint32_t>;
 [[nodiscard]] int64_t raw_bytes(const GatherPlan& plan);
 [[nodiscard]] int64_t made_bytes(const GatherPlan& plan);
 
-// Nothing where the program cannot be said so: a custom step that does not say what it is, more
-// than one element map, an element of 32 bits that is rounded, 2 GiB or more.
-[[nodiscard]] std::optional<GatherPlan> gather_plan(const Program& program);
+// The input of a program as rows of a larger matrix: a rank's slice of stored experts.
+struct TakenRows {
+  static constexpr int64_t kFilled = -1;
+  int64_t stored_rows = 0;
+  int64_t stored_row_bytes = 0;
+  int64_t first = 0;              // byte of a stored row
+  int64_t columns = 0;            // bytes from there on
+  int64_t row_bytes = 0;          // `fill` behind the columns
+  std::vector<int64_t> source{};  // the stored row of each row, or kFilled
+  std::byte fill{0};
+};
+
+// With `taken` the plan begins with the stored matrix. Nothing where the program cannot be said so:
+// a custom step that does not say what it is, more than one element map, an element of 32 bits that
+// is rounded, 2 GiB or more; nor where `taken` does not lie in its matrix.
+[[nodiscard]] std::optional<GatherPlan> gather_plan(const Program& program,
+                                                    const TakenRows* taken = nullptr);
 
 // Whether a kernel that runs the plan stays inside of its words, and ends. That it reads `in_bytes`
 // and writes `out_bytes` at most, whatever the words say, the kernel sees to. What gather_plan()
 // makes is sound.
 [[nodiscard]] bool is_sound(std::span<const uint32_t> plan, int64_t in_bytes, int64_t out_bytes);
 
-// The kernel on this machine. Requires is_sound().
+// Whether a granule's places are found once for several granules.
+[[nodiscard]] bool is_quick(const GatherPlan& plan);
+
+// The kernel on this machine, for the granules that `out` has room for. Requires is_sound().
 void run_gather_plan(std::span<const uint32_t> plan, ConstBytes in, MutableBytes out);
 
 }  // namespace mxfp4

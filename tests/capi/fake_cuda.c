@@ -147,7 +147,8 @@ static __thread unsigned group_x, group_y, groups_x, thread, threads;
 #include "formats/loader/gpu/sum_blocks.cu"
 
 static void run_gather(void **a) {
-  mxfp4_gather(*(void **)a[0], *(void **)a[1], *(uint64_t *)a[2], *(void **)a[3], *(uint64_t *)a[4], *(uint32_t *)a[5]);
+  mxfp4_gather(*(void **)a[0], *(void **)a[1], *(uint64_t *)a[2], *(void **)a[3], *(uint64_t *)a[4], *(uint32_t *)a[5],
+              *(uint32_t *)a[6], *(uint32_t *)a[7]);
 }
 static void run_sum_blocks(void **a) { mxfp4_sum_blocks(*(struct SumPieces *)a[0]); }
 static const struct {

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
 
+#include "lib/kernels/gather_source.h"
 #include "lib/revisions/revisions.hpp"
 #include "tests/golden/drawn_inputs.hpp"
 #include "tests/property/target_space.hpp"
@@ -18,6 +20,7 @@ namespace {
 
 constexpr std::byte kGuard{0xC7};
 constexpr int64_t kGuardBytes = 4096;
+constexpr int64_t kGranules = 3;
 
 std::vector<std::byte> by_program(const Program& program, ConstBytes in) {
   std::vector<std::byte> out(static_cast<size_t>(program.out_bytes()));
@@ -67,6 +70,7 @@ void for_outputs(const Of& of) {
 TEST(GatherPlan, GivesWhatTheProgramGives) {
   std::set<std::string> on_cpus;
   int plans = 0;
+  int quick = 0;
   for_outputs([&](const Layout& layout, const Output& output) {
     const Program& program = output.program;
     if (program.out_bytes() == 0) return;
@@ -76,14 +80,64 @@ TEST(GatherPlan, GivesWhatTheProgramGives) {
       return;
     }
     ++plans;
-    const auto in = drawn_bytes(7, program.in_bytes());
-    EXPECT_TRUE(by_plan(*plan, in, program.out_bytes()) == by_program(program, in))
-        << id_of(layout) << " " << output.name;
+    const auto in = drawn_bytes(7, kGranules * program.in_bytes());
+    std::vector<std::byte> want;
+    for (int64_t granule = 0; granule < kGranules; ++granule) {
+      const auto size = static_cast<size_t>(program.in_bytes());
+      const auto made =
+          by_program(program, ConstBytes(in).subspan(static_cast<size_t>(granule) * size, size));
+      want.insert(want.end(), made.begin(), made.end());
+    }
+    GatherPlan slow = *plan;
+    slow[kGatherBytes] = 0;
+    quick += is_quick(*plan) ? 1 : 0;
+    for (const GatherPlan& words : {*plan, slow}) {
+      EXPECT_TRUE(by_plan(words, in, kGranules * program.out_bytes()) == want)
+          << id_of(layout) << " " << output.name;
+    }
   });
   EXPECT_GT(plans, 100);
+  EXPECT_GT(quick, 100);
   std::string names;
   for (const std::string& name : on_cpus) names += name + "\n";
   EXPECT_EQ(names, "");
+}
+
+// Rows and columns of a larger matrix, some rows filled.
+TEST(GatherPlan, BeginsWithStoredRows) {
+  std::mt19937 random(2);
+  int quick = 0;
+  for_outputs([&](const Layout& layout, const Output& output) {
+    const Program& program = output.program;
+    if (program.out_bytes() == 0) return;
+    const auto below = [&](int64_t end) { return static_cast<int64_t>(random() % (end + 1)); };
+    TakenRows taken;
+    const int64_t rows = std::gcd(program.in_bytes(), int64_t{32});
+    const int64_t even = random() % 2 == 0 ? 1 : 4;
+    taken.row_bytes = program.in_bytes() / rows;
+    taken.columns = taken.row_bytes - below(taken.row_bytes / 8 / even) * even;
+    taken.first = below(8) * even;
+    taken.stored_row_bytes = taken.first + taken.columns + below(4) * even;
+    taken.stored_rows = rows + below(5);
+    taken.fill = std::byte{0x7F};
+    for (int64_t row = 0; row < rows; ++row) taken.source.push_back(below(taken.stored_rows) - 1);
+    const auto stored = drawn_bytes(7, taken.stored_rows * taken.stored_row_bytes);
+    std::vector<std::byte> in(static_cast<size_t>(program.in_bytes()), taken.fill);
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t from = taken.source[static_cast<size_t>(row)];
+      if (from == TakenRows::kFilled) continue;
+      std::copy_n(stored.begin() + from * taken.stored_row_bytes + taken.first, taken.columns,
+                  in.begin() + row * taken.row_bytes);
+    }
+    const auto plan = gather_plan(program, &taken);
+    ASSERT_TRUE(plan);
+    quick += is_quick(*plan) ? 1 : 0;
+    EXPECT_TRUE(by_plan(*plan, stored, program.out_bytes()) == by_program(program, in))
+        << id_of(layout) << " " << output.name;
+    taken.source.back() = taken.stored_rows;
+    EXPECT_FALSE(gather_plan(program, &taken));
+  });
+  EXPECT_GT(quick, 100);
 }
 
 // Words that are changed: refused, or nothing outside is written or read.

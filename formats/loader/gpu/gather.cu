@@ -1,20 +1,22 @@
 // Source of gather.ptx: see gpu_kernel.h.
+#include "formats/loader/gpu/gpu_kernel.h"
 #include "lib/kernels/gather_source.h"
 
-#include "formats/loader/gpu/gpu_kernel.h"
-
-// A program on granules (lib/steps/gather_plan.hpp): each y of the grid is one, `in_step` and
-// `out_step` bytes from the one before. `out_bytes` is the caller's: no word of a plan moves the
-// last byte that is written.
+// A program on granules (lib/steps/gather_plan.hpp), `in_step` and `out_step` bytes from one to the
+// next: each y of the grid is `together` of them. `out_bytes` is the caller's: no word of a plan moves
+// the last byte that is written.
 GPU_KERNEL mxfp4_gather(const gather_u32* plan, const unsigned char* in, gather_u64 in_step,
-                        unsigned char* out, gather_u64 out_step, gather_u32 out_bytes) {
-  if (plan[kGatherOutBytes] != out_bytes) return;
-  in += GROUP_Y * in_step;
-  out += GROUP_Y * out_step;
+                        unsigned char* out, gather_u64 out_step, gather_u32 out_bytes,
+                        gather_u32 granules, gather_u32 together) {
+  gather_u32 first = GROUP_Y * together;
+  if (plan[kGatherOutBytes] != out_bytes || first >= granules) return;
+  granules = granules - first < together ? granules - first : together;
+  in += first * in_step;
+  out += first * out_step;
   gather_u32 at_once = gather_at_once(plan);
   gather_u32 words = (out_bytes + 3) / 4;
   gather_u32 step = GROUPS_X * THREADS * at_once;
   for (gather_u32 word = (GROUP_X * THREADS + THREAD) * at_once; word < words; word += step) {
-    gather_words(plan, in, word, out);
+    gather_words(plan, in, in_step, out, out_step, granules, word);
   }
 }

@@ -12,17 +12,42 @@ namespace {
 constexpr int64_t kPlanUnit = 256;     // gather plans lie at its multiples
 constexpr int64_t kMostBlocks = 2048;  // of a launch; each takes several words then
 constexpr int64_t kWordsOfThread = 4;
+constexpr int64_t kQuickGranules = 16;  // that a thread makes, where places are found once for all
 
-int64_t words_bytes(const GatherPlan& plan) {
+}  // namespace
+
+int64_t plan_bytes(const GatherPlan& plan) {
   return round_up(std::ssize(plan) * int64_t{sizeof(uint32_t)}, kPlanUnit);
 }
 
-}  // namespace
+void copy_plan(const GpuDevice& gpu, const GatherPlan& plan, CudaDriver::Address to) {
+  gpu.cuda().check(gpu.cuda().copy_now(to, plan.data(), plan.size() * sizeof(uint32_t)),
+                   "cuMemcpyHtoD");
+}
+
+void launch_gather(const GpuDevice& gpu, const GatherPlan& plan, CudaDriver::Address words,
+                   CudaDriver::Address in, CudaDriver::Address out, int64_t granules) {
+  auto in_step = static_cast<uint64_t>(raw_bytes(plan));
+  auto out_step = static_cast<uint64_t>(made_bytes(plan));
+  auto out_bytes = static_cast<uint32_t>(out_step);
+  auto count = static_cast<uint32_t>(granules);
+  auto together = static_cast<uint32_t>(is_quick(plan) ? kQuickGranules : 1);
+  std::array<void*, 8> arguments = {&words,    &in,        &in_step, &out,
+                                    &out_step, &out_bytes, &count,   &together};
+  const int64_t rows = ceil_div(granules, int64_t{together});
+  const int64_t words_of_block = kGroupThreads * (is_quick(plan) ? 1 : kWordsOfThread);
+  int64_t blocks = ceil_div(made_bytes(plan), int64_t{sizeof(uint32_t)} * words_of_block);
+  if (!is_quick(plan)) blocks = std::min(blocks, std::max<int64_t>(1, kMostBlocks / rows));
+  gpu.cuda().check(
+      gpu.cuda().launch(gpu.gather(), static_cast<unsigned>(blocks), static_cast<unsigned>(rows), 1,
+                        kGroupThreads, 1, 1, 0, gpu.kernels(), arguments.data(), nullptr),
+      "cuLaunchKernel");
+}
 
 int64_t GpuPasses::memory_bytes(const GpuPlan& plan) {
   if (plan.groups().empty()) return 0;
   int64_t bytes = GpuPlan::kStagingBytes;
-  for (const GatherPlan* words : plan.passes()) bytes += words_bytes(*words);
+  for (const GatherPlan* words : plan.passes()) bytes += plan_bytes(*words);
   return bytes;
 }
 
@@ -32,10 +57,9 @@ GpuPasses::GpuPasses(const GpuDevice& gpu, const GpuPlan& plan, CudaDriver::Addr
   const InContext current(gpu.cuda(), gpu.context());
   CudaDriver::Address at = memory + static_cast<uint64_t>(GpuPlan::kStagingBytes);
   for (const GatherPlan* words : plan.passes()) {
-    gpu.cuda().check(gpu.cuda().copy_now(at, words->data(), words->size() * sizeof(uint32_t)),
-                     "cuMemcpyHtoD");
+    copy_plan(gpu, *words, at);
     plans_[words] = at;
-    at += static_cast<uint64_t>(words_bytes(*words));
+    at += static_cast<uint64_t>(plan_bytes(*words));
   }
   for (const GpuPlan::Group& group : plan.groups()) missing_.push_back(group.pieces);
 }
@@ -65,24 +89,10 @@ void GpuPasses::make_behind(std::span<const FullSlot> pieces,
 
 void GpuPasses::launch(size_t number, CudaDriver::Address target) {
   const GpuPlan::Group& group = plan_.groups()[number];
-  const auto made = static_cast<uint64_t>(made_bytes(*group.plan));
-  CudaDriver::Address words = plans_.at(group.plan);
-  CudaDriver::Address in =
-      staging_ + static_cast<uint64_t>(group.position % GpuPlan::kStagingBytes);
-  auto in_step = static_cast<uint64_t>(raw_bytes(*group.plan));
-  CudaDriver::Address out = target + static_cast<uint64_t>(group.to);
-  uint64_t out_step = made;
-  auto out_bytes = static_cast<uint32_t>(made);
-  std::array<void*, 6> arguments = {&words, &in, &in_step, &out, &out_step, &out_bytes};
-  const int64_t wanted = ceil_div(static_cast<int64_t>(made),
-                                  int64_t{sizeof(uint32_t)} * kWordsOfThread * kGroupThreads);
-  const auto blocks =
-      static_cast<unsigned>(std::min(wanted, std::max<int64_t>(1, kMostBlocks / group.granules)));
-  const CudaDriver& cuda = gpu_.cuda();
-  cuda.check(cuda.launch(gpu_.gather(), blocks, static_cast<unsigned>(group.granules), 1,
-                         kGroupThreads, 1, 1, 0, gpu_.kernels(), arguments.data(), nullptr),
-             "cuLaunchKernel");
-  cuda.check(cuda.record(passed_.of(number), gpu_.kernels()), "cuEventRecord");
+  const auto in = static_cast<uint64_t>(group.position % GpuPlan::kStagingBytes);
+  launch_gather(gpu_, *group.plan, plans_.at(group.plan), staging_ + in,
+                target + static_cast<uint64_t>(group.to), group.granules);
+  gpu_.cuda().check(gpu_.cuda().record(passed_.of(number), gpu_.kernels()), "cuEventRecord");
 }
 
 void GpuPasses::free_made() {

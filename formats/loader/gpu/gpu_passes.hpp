@@ -14,6 +14,15 @@
 
 namespace mxfp4 {
 
+// Bytes of GPU memory that a gather plan takes.
+[[nodiscard]] int64_t plan_bytes(const GatherPlan& plan);
+// Copies a plan to `to`. Throws GpuError; so does the next.
+void copy_plan(const GpuDevice& gpu, const GatherPlan& plan, CudaDriver::Address to);
+// Lets the GPU's stream of kernels make `granules` granules, which lie one behind the other at `in`, at
+// `out`. `words`: where the plan was copied to.
+void launch_gather(const GpuDevice& gpu, const GatherPlan& plan, CudaDriver::Address words,
+                   CudaDriver::Address in, CudaDriver::Address out, int64_t granules);
+
 class GpuPasses {
  public:
   // Groups whose passes the GPU may have at once: events of the loader.
