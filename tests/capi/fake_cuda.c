@@ -1,7 +1,8 @@
 /* A stand-in for libcuda.so.1 for quick tests: memory of the GPU is the process's own, work is done
  * when it is asked for. Copies must start from registered memory, and a context must be current.
  * Two of three questions whether work is over are answered with no.
- * FAKE_CUDA_FAIL=NAME:N lets the N-th call of a function fail (N from 1), and all after it.
+ * FAKE_CUDA_FAIL=NAME:N lets the N-th call of a function fail (N from 1), and all after it; NAME gather: the
+ * compiling of that kernel.
  * FAKE_CUDA_OLD=1: several copies at once are not supported.
  * FAKE_CUDA_MEMORY=device: the memory of requests is the GPU's, which the CPUs do not reach; =pageable: the
  * driver does not know it, and the GPU reaches it; =foreign: neither; else it is managed memory. */
@@ -165,6 +166,7 @@ Result cuModuleLoadData(void **module, const void *ptx) {
 Result cuModuleUnload(void *module) { free(module); return OK; }
 Result cuModuleGetFunction(void **function, void *module, const char *name) {
   if (module == NULL) return INVALID;
+  if (strstr(ptx, kernels[0].name) != NULL) MAY_FAIL(gather);
   for (int k = 0; k < 2; ++k) {
     *function = (void *)&kernels[k];
     if (strcmp(kernels[k].name, name) == 0) return OK;

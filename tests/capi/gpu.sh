@@ -38,7 +38,8 @@ for blob in plain level9 folded rows maps; do
 done
 convert_quietly large -o large-rows --backend FLASHINFER_TRTLLM_MXFP4_MXFP8 --arch sm100 --compress none
 "$GPU_TEST" --made-once large large-rows || fail 'more than the staging area holds, made'
-FAKE_CUDA_FAIL=cuMemAlloc_v2:1 "$GPU_TEST" --made-on-cpus model level9 || fail 'a full GPU'
+FAKE_CUDA_FAIL=cuMemAlloc_v2:1 "$GPU_TEST" --made-on-cpus cuMemAlloc model level9 || fail 'a full GPU'
+FAKE_CUDA_FAIL=gather:1 "$GPU_TEST" --made-on-cpus cuModuleLoadData model level9 || fail 'a driver that cannot compile the kernel'
 
 # In place, where CPUs and GPU share memory.
 for blob in plain zstd large-plain large-zstd; do

@@ -17,6 +17,12 @@ class GpuError : public Error {
   explicit GpuError(std::string message) : Error(Error::unsupported(std::move(message))) {}
 };
 
+// The driver cannot compile the kernel that makes experts, and can do all else.
+class NoKernel : public GpuError {
+ public:
+  using GpuError::GpuError;
+};
+
 struct CudaDriver {
   using Result = int;                           // 0: success
   static constexpr Result kNotReady = 600;      // of query

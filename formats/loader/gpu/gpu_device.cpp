@@ -59,14 +59,18 @@ GpuDevice::GpuDevice(int number)
   cuda_.check(cuda_.make_stream(&kernels_, kNonBlocking), "cuStreamCreate");
   cuda_.check(cuda_.load_module(&module_, kSumText), "cuModuleLoadData");
   cuda_.check(cuda_.function(&sum_blocks_, module_, kSumKernel), "cuModuleGetFunction");
-  gather_ =
-      std::async([this] {
-        const InContext own(cuda_, context_);
-        CudaDriver::Function gather = nullptr;
-        cuda_.check(cuda_.load_module(&gather_module_, kGatherText), "cuModuleLoadData");
-        cuda_.check(cuda_.function(&gather, gather_module_, kGatherKernel), "cuModuleGetFunction");
-        return gather;
-      }).share();
+  gather_ = std::async([this] {
+              const InContext own(cuda_, context_);
+              CudaDriver::Function gather = nullptr;
+              try {
+                cuda_.check(cuda_.load_module(&gather_module_, kGatherText), "cuModuleLoadData");
+                cuda_.check(cuda_.function(&gather, gather_module_, kGatherKernel),
+                            "cuModuleGetFunction");
+              } catch (const GpuError& error) {
+                throw NoKernel(error.what());
+              }
+              return gather;
+            }).share();
   std::array<char, 32> bus_id{};
   if (cuda_.pci_bus_id(bus_id.data(), static_cast<int>(bus_id.size()), device_) == 0) {
     near_cpus_ = cpus_near("/", bus_id.data());

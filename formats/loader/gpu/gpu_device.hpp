@@ -26,7 +26,7 @@ class GpuDevice {
   [[nodiscard]] CudaDriver::Stream kernels() const { return kernels_; }
   [[nodiscard]] CudaDriver::Function sum_blocks() const { return sum_blocks_; }
   // The driver takes a quarter of a second to compile it, unless it kept it from another process. It does
-  // so beside other work, and this waits for it. Throws GpuError.
+  // so beside other work, and this waits for it. Throws NoKernel.
   [[nodiscard]] CudaDriver::Function gather() const { return gather_.get(); }
   // Whether memory is the CPUs' and the GPU's at once. Throws GpuError.
   [[nodiscard]] bool is_shared(const void* memory) const;

@@ -59,6 +59,17 @@ void GpuLoader::read(const LoadSource& source, std::span<const LoadRequest> requ
   if (begun_ == nullptr || !begun_->is_of(source, requests, options.verify)) {
     start(source, requests, options.verify);
   }
+  try {
+    finish(requests, options);
+  } catch (const NoKernel& error) {
+    if (pass_ != GpuPass::kEither) throw;
+    no_kernel_ = error.what();
+    start(source, requests, options.verify);
+    finish(requests, options);
+  }
+}
+
+void GpuLoader::finish(std::span<const LoadRequest> requests, const LoadOptions& options) {
   const std::unique_ptr<GpuReading> reading = std::move(begun_);
   reading->send_to(requests, options.cancel);
   reading->work();
@@ -113,8 +124,8 @@ GpuPlan GpuLoader::plan_for(const LoadSource& source, std::span<const LoadReques
   GpuPlan made = plan(true);
   const int64_t bytes = GpuPasses::memory_bytes(made);
   if (bytes == 0) return made;
-  if (pass_ == GpuPass::kCpus) {
-    made_by_ = "CPUs";
+  if (pass_ == GpuPass::kCpus || !no_kernel_.empty()) {
+    made_by_ = no_kernel_.empty() ? "CPUs" : fmt::format("CPUs: {}", no_kernel_);
     return plan(false);
   }
   made_by_ = "the GPU";

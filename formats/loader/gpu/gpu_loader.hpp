@@ -6,8 +6,8 @@
 // rings ahead.
 //
 // What a checkpoint's layout has to make, the GPU makes (GpuPasses), unless the layout has no plan
-// for that, it is compared with a checksum of a blob, or the GPU has no memory for raw granules;
-// then the threads do, into their slots. Measured on an H200 with 16 CPUs, gpt-oss-120b's sizes:
+// for that, it is compared with a checksum of a blob, the GPU has no memory for raw granules, or its
+// driver no way to compile the kernel; then the threads do, into their slots. Measured on an H200 with 16 CPUs, gpt-oss-120b's sizes:
 // 0.95 to 1.03 of a pinned copy with 14 threads, where CPUs make 0.56 to 0.85.
 //
 // Whoever comes by hands what was read to the GPU's copy engine, several pieces at once. The engine
@@ -40,7 +40,7 @@
 
 namespace mxfp4 {
 
-// kEither: the GPU, unless it has no memory for it. kGpu: GpuError then.
+// kEither: the GPU, unless it has no memory or no kernel for it. kGpu: GpuError then.
 enum class GpuPass : uint8_t { kEither, kCpus, kGpu };
 
 class GpuLoader {
@@ -103,6 +103,10 @@ class GpuLoader {
     size_t slots;
   };
   [[nodiscard]] Parts parts_of(int64_t slot_bytes) const;
+  // The read() of what was begun.
+  void finish(std::span<const LoadRequest> requests, const LoadOptions& options);
+  // Takes GPU memory for passes unless that much is there.
+  void fit_staging(int64_t bytes);
   [[nodiscard]] GpuPlan plan_for(const LoadSource& source, std::span<const LoadRequest> requests,
                                  bool verify);
   // Makes a larger ring unless there is one of `bytes` bytes.
@@ -128,6 +132,7 @@ class GpuLoader {
   GpuEvents summed_;                  // by piece, modulo their number
   std::vector<ChecksumPart> parts_;   // likewise: of the last pieces
   std::vector<LoadBuffers> buffers_;  // by thread
+  std::string no_kernel_;  // why the GPU makes nothing, though it may
   std::mutex busy_;
   std::unique_ptr<GpuReading> begun_;
   Team team_;
