@@ -5,11 +5,17 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "formats/loader/load_source.hpp"
 #include "formats/loader/mxfp4_repack.h"
+
+struct mxfp4_repack_blob {
+  std::unique_ptr<mxfp4::LoadSource> source;
+  const mxfp4::LoadSource& loader = *source;
+};
 
 namespace mxfp4 {
 

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -52,6 +53,7 @@ class CheckpointLoader final : public LoadSource {
   [[nodiscard]] const GatherPlan* gpu_pass(size_t layer, size_t tensor) const override {
     return makings_[layer][tensor].on_gpu.get();
   }
+  [[nodiscard]] HeldPass held_pass(size_t layer, size_t tensor) const override;
   [[nodiscard]] std::vector<LoadPiece> pieces(size_t layer, size_t tensor, int64_t begin,
                                               int64_t bytes, int64_t limit) const override;
   void read_piece(size_t layer, const LoadPiece& piece, MutableBytes out, LoadBuffers& buffers,
@@ -110,7 +112,10 @@ class CheckpointLoader final : public LoadSource {
   std::vector<std::vector<Making>> makings_;  // by layer and tensor
   // What layers of equal sizes share: by the output, and the rows and bytes of a row of a stored
   // matrix.
-  std::map<std::tuple<const Output*, int64_t, int64_t>, Making> shared_;
+  using SharedBy = std::tuple<const Output*, int64_t, int64_t>;
+  std::map<SharedBy, Making> shared_;
+  mutable std::mutex held_mutex_;
+  mutable std::map<SharedBy, std::shared_ptr<const GatherPlan>> held_;  // null: only CPUs
   // Thread-safe, since the source is.
   mutable std::unique_ptr<Repacker> repacker_;
   uint64_t serial_;  // of all that this process opens: by it buffers know whose bytes they hold

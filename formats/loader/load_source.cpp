@@ -100,6 +100,10 @@ void LoadSource::compare(size_t layer, size_t tensor, const std::string& checksu
   throw InputFault(Fault::kChecksum, fmt::format("{}: checksum differs", place(layer, tensor)));
 }
 
+HeldPass LoadSource::held_pass(size_t /*layer*/, size_t /*tensor*/) const {
+  throw Error::unsupported("is read, and not made");
+}
+
 std::vector<LoadPiece> LoadSource::cut_granules(size_t tensor, int64_t begin, int64_t bytes,
                                                 int64_t limit, int64_t granule) {
   std::vector<LoadPiece> pieces;

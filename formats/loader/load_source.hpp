@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
@@ -54,6 +55,20 @@ struct LoadPiece {
 // Bytes of a plain read's piece. A GPU's copy engine waits less for the first ones than for
 // a frame.
 inline constexpr int64_t kPlainPiece = int64_t{1} << 20;
+
+// How a GPU makes a tensor from those of the checkpoint that it comes from, all of their rows and columns.
+struct HeldPass {
+  // Bytes of a tensor of the checkpoint.
+  struct Part {
+    std::string_view tensor;
+    int64_t tensor_bytes;
+    int64_t offset;
+    int64_t bytes;
+  };
+  std::shared_ptr<const GatherPlan> plan;
+  int64_t granules = 0;
+  std::vector<Part> parts{};  // of the granules, in order
+};
 
 struct MakeBuffers;  // of checkpoint_loader.cpp
 
@@ -109,6 +124,9 @@ class LoadSource {
   [[nodiscard]] virtual const GatherPlan* gpu_pass(size_t /*layer*/, size_t /*tensor*/) const {
     return nullptr;
   }
+  // How a GPU makes a tensor from what it has of the checkpoint. Lives as long as this. Throws
+  // Error::unsupported where only CPUs can make it, or nothing is made. Thread-safe.
+  [[nodiscard]] virtual HeldPass held_pass(size_t layer, size_t tensor) const;
   // Cuts bytes [begin, begin + bytes) of a tensor into pieces of at most `limit` bytes, none of
   // which lies in two frames or in parts of two granules. What a piece points to lives as long
   // as this.

@@ -327,6 +327,24 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_begin(mxfp4_repack_gpu *gp
                                                             const mxfp4_repack_request *requests,
                                                             size_t num_requests,
                                                             const mxfp4_repack_read_options *options);
+/* A tensor of a checkpoint that lies in the GPU's memory, one row behind the other. */
+typedef struct mxfp4_repack_held {
+  const char *name;   /* as in the checkpoint */
+  const void *memory; /* the GPU's */
+  int64_t bytes;
+} mxfp4_repack_held;
+/* Makes whole tensors, as gpu_read of a checkpoint does, from the tensors `held` of that checkpoint in the
+ * place of its files, of which no byte is read: a trainer's new weights, of the same names, types and sizes.
+ * It is over when this returns; no work of the GPU may use any of the memory meanwhile. Tensors that no
+ * request needs are not looked at. MXFP4_REPACK_UNSUPPORTED for a blob, and for a tensor that only CPUs can
+ * make; MXFP4_REPACK_INPUT with MXFP4_REPACK_FAULT_MISSING for a tensor that is not held, with _SIZE for one
+ * of another size: nothing is written then. With `gpu` null nothing is made, and only the answer given. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_make(mxfp4_repack_gpu *gpu,
+                                                           const mxfp4_repack_blob *blob,
+                                                           const mxfp4_repack_request *requests,
+                                                           size_t num_requests,
+                                                           const mxfp4_repack_held *held,
+                                                           size_t num_held);
 /* Ends what gpu_begin began, without a gpu_read: nothing is written any more when this returns. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_discard(mxfp4_repack_gpu *gpu);
 /* Who made what the last gpu_read or gpu_begin had to make, for a log: "the GPU", "CPUs: cuMemAlloc: out of

@@ -83,14 +83,14 @@ done
 # The Python package's way there; numpy's memory stands in for the GPU's. An interpreter cannot load a
 # library that needs a sanitizer's first, or another processor.
 ! slow || exit 0
-export PYTHONPATH=$SOURCE_DIR/scripts/python MXFP4_REPACK_LIBRARY=$LOADER MXFP4_REPACK=$BIN
+export PYTHONPATH=$SOURCE_DIR/scripts/python:$SOURCE_DIR/tests/cli MXFP4_REPACK_LIBRARY=$LOADER MXFP4_REPACK=$BIN
 "$python" - <<'PY' || fail 'from Python'
 import os
 import time
 
 import numpy as np
 import mxfp4_repack
-from mxfp4_repack.native import open_gpu
+from mxfp4_repack.native_gpu import open_gpu
 
 gpu = open_gpu(0, threads=3, ring_bytes=16 << 20)
 
@@ -140,6 +140,48 @@ for backend, arch in (("TRITON", "sm90"), ("TRITON", "sm100"), ("MARLIN", "sm80"
         reading.close()
         for name, flat in zip(names, memory):
             assert np.array_equal(flat, layer.numpy(name, stored=True).reshape(-1).view("u1")), (backend, name)
+# From the checkpoint's tensors in the GPU's memory, in the files' place; "apart" has one for each matrix.
+import json
+import layer_files
+random = np.random.default_rng(5)
+os.mkdir("apart")
+layer_files.write("apart/model.safetensors", {
+    f"layers.0.ffn.experts.{expert}.{word}{kind}": (dtype, random.integers(112, 128, (rows, columns // each)).astype("u1"))
+    for expert in range(6) for word, rows, columns in (("w1", 512, 256), ("w3", 512, 256), ("w2", 256, 512))
+    for kind, dtype, each in ((".weight", "I8", 2), (".scale", "F8_E8M0", 32))})
+with open("apart/config.json", "w") as file:
+    json.dump({"architectures": ["DeepseekV4ForCausalLM"], "model_type": "deepseek_v4", "hidden_size": 256, "moe_intermediate_size": 512,
+               "num_hidden_layers": 1, "n_routed_experts": 6, "num_experts_per_tok": 2, "norm_topk_prob": True, "scoring_func": "sqrtsoftplus",
+               "topk_method": "noaux_tc", "num_attention_heads": 64, "expert_dtype": "fp4", "quantization_config": {
+                   "quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}}, file)
+for path, backend, arch, ranks in (
+        ("model", "TRITON", "sm90", 1), ("model", "MARLIN", "sm80", 2), ("model", "DEEPGEMM_MXFP4", "sm100", 1),
+        ("large", "FLASHINFER_TRTLLM_MXFP4_MXFP8", "sm100", 2), ("large", "TRITON", "sm100", 2),
+        ("apart", "MARLIN", "sm90", 1), ("apart", "FLASHINFER_TRTLLM_MXFP4_MXFP8", "sm100", 2)):
+    held = {}
+    for file in sorted(os.listdir(path)):
+        if file.endswith(".safetensors"):
+            held.update({name: np.ascontiguousarray(array) for name, array in layer_files.read(os.path.join(path, file))[0].items()})
+    places = {name: (array.ctypes.data, array.nbytes) for name, array in held.items()}
+    for rank in range(ranks):
+        with mxfp4_repack.open_checkpoint(path, rank=rank, tp_size=ranks, backend=backend, arch=arch) as made:
+            layer = made.layer(0)
+            assert layer.can_make_on_gpu(), (path, backend)
+            memory = {name: np.full(layer.info(name).nbytes, 0xEE, "u1") for name in layer.tensors}
+            to = {name: flat.ctypes.data for name, flat in memory.items()}
+            last = [name for name in places if name.startswith(layer.prefix)][-1]
+            for wrong, error in (({**places, last: (places[last][0], 2)}, mxfp4_repack.SizeError),
+                                 ({name: place for name, place in places.items() if name != last}, mxfp4_repack.NotFoundError)):
+                try:
+                    layer.make_on_gpu(gpu, to, wrong)
+                    raise SystemExit(f"{path}: {last} is not missed")
+                except error as found:
+                    assert last in str(found), found
+            assert all((flat == 0xEE).all() for flat in memory.values()), "written without a tensor"
+            layer.make_on_gpu(gpu, to, places)
+            for name, flat in memory.items():
+                assert np.array_equal(flat, layer.numpy(name, stored=True).reshape(-1).view("u1")), (path, backend, rank, name)
+assert not stored.can_make_on_gpu()
 for blob in ("large-plain", "large-zstd"):  # damaged above
     layer, names, memory, reading = begin(blob)
     reading.place([flat.ctypes.data for flat in memory])

@@ -6,7 +6,7 @@
 Draws a gpt-oss checkpoint of random bytes with the sizes of gpt-oss-120b (three layers, 5.3 GB) into --work,
 which should lie in memory, and prints a table: for each layout and 4, 8 and 14 threads, GB/s of the tensors as
 they lie on the GPU, and the share of a pinned copy that was measured just before, medians of 3 loads after one
-that does not count. Then the blobs of TRITON on sm90, plain and compressed, and the same layers without a blob:
+that does not count; then a layer made from the checkpoint's tensors in the GPU's memory. Then the blobs of TRITON on sm90, plain and compressed, and the same layers without a blob:
 the first load of a fresh process, opening and allocation counted, and its later ones. What is made is compared
 with the plain blob, byte for byte. Exits 1 if a byte differs. Takes about 4 minutes on 16 cores; needs a GPU,
 torch and numpy. --build is a build directory with mxfp4-repack and libmxfp4_repack.so.0; --program and --library
@@ -125,10 +125,35 @@ def measure(name, flags, pinned):
                 by.close()
                 report["rows"].append({"layout": name, "threads": threads, "rate": got, "pinned": ceiling})
                 print(f"{name:15} {threads:2} threads {got:6.1f} GB/s  {got / ceiling:5.2f} of {ceiling:.1f}", flush=True)
+            measure_held(name, layers[0])
             for layer in layers:
                 layer.close()
     except mxfp4_repack.BlobError as error:
         print(f"{name:15} not run: {error}", flush=True)
+
+
+def measure_held(name, layer):
+    """A layer made again from the checkpoint's tensors in the GPU's memory, beside a load of it, which it has to equal."""
+    if not layer.can_make_on_gpu():
+        return print(f"{name:15} from GPU memory: only CPUs make it", flush=True)
+    raw, _ = layer_files.read(str(ARGUMENTS.work / "model" / "model-00000.safetensors"))
+    held = {key: torch.from_numpy(array.copy().view("u1")).cuda() for key, array in raw.items()}
+    flats = {key: torch.zeros(layer.info(key).nbytes, dtype=torch.uint8, device="cuda") for key in layer.tensors}
+    by = loader.Loader("cuda", threads=THREADS[-1])
+    by.load_into(layer, flats)
+    loaded = statistics.median(seconds_of(lambda: by.load_into(layer, flats)) for _ in range(LOADS))
+    want = {key: flat.clone() for key, flat in flats.items()}
+    for flat in flats.values():
+        flat.zero_()
+    by.make_into(layer, flats, held)
+    wrong = [key for key in flats if not torch.equal(flats[key], want[key])]
+    made = statistics.median(seconds_of(lambda: by.make_into(layer, flats, held)) for _ in range(LOADS))
+    copied = statistics.median(seconds_of(lambda: [want[key].copy_(flat) for key, flat in flats.items()]) for _ in range(LOADS))
+    by.close()
+    report["wrong"] = report.get("wrong", []) + wrong
+    report["rows"].append({"layout": name, "held": made, "loaded": loaded, "copied": copied})
+    print(f"{name:15} from GPU memory {sum(map(len, want.values())) / made / 1e9:6.0f} GB/s, {copied / made:.2f} of a copy, "
+          f"{made / loaded:.3f} of a load's time; {'equal' if not wrong else f'DIFFER: {wrong}'}", flush=True)
 
 
 def fresh_process(what, path, *more):
@@ -180,7 +205,7 @@ def check_bytes(plain):
                 if not torch.equal(flat.view(torch.uint8), want):
                     wrong.append(name)
     print(f"bytes: {'equal' if not wrong else 'DIFFER: ' + ', '.join(wrong)}", flush=True)
-    report["wrong"] = wrong
+    report["wrong"] = report.get("wrong", []) + wrong
 
 
 def main():

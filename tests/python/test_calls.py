@@ -92,6 +92,8 @@ class Caller:
             requests, count = self.requests()
             rest = [requests, count if requests else ctypes.c_size_t(self.drawn.randint(0, 2)), options()]
             return [blob, *rest] if name == "read" else [None, blob, *rest]
+        if name == "gpu_make":
+            return [None, blob, *self.requests(), None, ctypes.c_size_t(self.drawn.randint(0, 1))]
         return {
             "open": lambda: [self.pick(PATHS), self.out()],
             "open_with": lambda: [self.pick(PATHS), self.structure(self.drawn.getrandbits(63), whole=16), self.out()],
@@ -120,7 +122,7 @@ class Caller:
 
     NAMES = ["open", "open_with", "open_checkpoint", "open_checkpoint_for", "checksum", "manifest", "header", "num_layers", "get_layer",
              "get_tensor", "read_layer", "check_file", "read_part", "cut", "gpu_open", "gpu_discard", "stream_open",
-             "stream_next", "stream_give_back", "close", "gpu_close", "stream_close", "read", "gpu_read", "gpu_begin"]
+             "stream_next", "stream_give_back", "close", "gpu_close", "stream_close", "read", "gpu_read", "gpu_begin", "gpu_make"]
     OPENS = {"open": "close", "open_with": "close", "open_checkpoint": "close", "open_checkpoint_for": "close", "gpu_open": "gpu_close",
              "stream_open": "stream_close"}
 

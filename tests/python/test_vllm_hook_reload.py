@@ -7,10 +7,12 @@ import unittest
 from types import SimpleNamespace
 from unittest import mock
 
+import numpy as np
+
 import hook_env
 import layer_files
 from hook_env import PREFIX, World, copied, golden, make_blob
-from mxfp4_repack import MismatchError
+from mxfp4_repack import MismatchError, NotFoundError
 from mxfp4_repack.native import require_same_checkpoint
 import test_vllm_hook_load as loads
 import test_vllm_hook_skip as skip_tests
@@ -65,11 +67,12 @@ class Reload(unittest.TestCase):
     def reload(self, world, model, directory, extra):
         """Names that vLLM was given, once it has loaded them."""
         layerwise = importlib.import_module("vllm.model_executor.model_loader.reload.layerwise")
+        from mxfp4_repack.vllm.sent import is_held
         weights = self.begun(world, model, directory, extra)
         layerwise.initialize_layerwise_reload(model)
         found = [name for name, _ in weights]
         layerwise.finalize_layerwise_processing(model, None)
-        self.assertFalse(layerwise.get_layerwise_info(model.layer).can_load())
+        self.assertEqual(layerwise.get_layerwise_info(model.layer).can_load(), is_held(model.layer))
         utils = importlib.import_module("vllm.model_executor.model_loader.weight_utils")
         self.assertFalse(hasattr(utils.should_skip_weight, "_mxfp4_repack"))
         return found
@@ -281,6 +284,50 @@ class Reload(unittest.TestCase):
             running.layer._parameters["w13_weight"] = torch.nn.Parameter(own.detach().clone(), requires_grad=False)
             self.assertEqual(len(self.reload(world, running, model, {})), 3)
             self.assertRegex(world.messages.text()[-1], "place of w13_weight: ")
+
+    def test_weights_that_a_trainer_sends(self):
+        """The GPU makes the layer from them, in place, as often as they come; vLLM gets the others. Its kernel is played here: tests/capi/gpu.sh."""
+        import torch
+        case = golden(CASE)
+        model, _ = make_blob(case)
+        tensors = {name: torch.from_numpy(array.copy()) for name, array in layer_files.read(os.path.join(model, "model.safetensors"))[0].items()
+                   if array.dtype == np.uint8}
+        made = []
+
+        def make_into(source, device, flats, held):
+            if set(held) != set(tensors):
+                raise NotFoundError("file", "", f"{sorted(set(tensors) - set(held))} is not there")
+            made.append(all(torch.equal(held[name], tensor) for name, tensor in tensors.items()))
+            for flat in flats.values():
+                flat.zero_()
+
+        with World(model=model) as world, mock.patch("mxfp4_repack.vllm.sent._is_gpu", lambda device: True), \
+                mock.patch("mxfp4_repack.loader.make_into", make_into):
+            running = self.loaded(world, case, {"strict": True})
+            layerwise = importlib.import_module("vllm.model_executor.model_loader.reload.layerwise")
+            before, places = self.state(running.layer), self.addresses(running)
+
+            def send(*parts):
+                layerwise.initialize_layerwise_reload(running)
+                others = [running.load_weights(iter(part)) for part in parts]
+                layerwise.finalize_layerwise_processing(running, None)
+                return others
+
+            items = list(tensors.items())
+            for parts in (([*items, (OTHER, None)],), (items[:1], [(OTHER, None), *items[1:]])):
+                self.assertIn([OTHER], send(*parts))
+                self.assertRegex(world.messages.text(0)[-1], "1 layers made from weights that were sent, in")
+                self.assertEqual(self.addresses(running), places)
+                self.assertNotEqual(self.state(running.layer), before)
+            self.assertEqual(made, [True, True])
+            send([(OTHER, None)])  # no expert: nothing is made
+            with self.assertRaisesRegex(RuntimeError, "the weights that were sent: .*is not there"):
+                send(items[1:])
+            self.assertEqual(self.addresses(running), places)
+            self.assertEqual(self.reload(world, running, model, {"strict": True}), [OTHER])  # from files, still
+            self.assertEqual(self.state(running.layer), before)
+            send(items)
+            self.assertEqual(made, [True] * 3)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ CudaDriver load_driver() {
   find_function(library, "cuMemAlloc_v2", driver.allocate);
   find_function(library, "cuMemFree_v2", driver.free);
   find_function(library, "cuMemcpyHtoD_v2", driver.copy_now);
+  find_function(library, "cuMemcpyDtoDAsync_v2", driver.copy_on_gpu);
   find_function(library, "cuMemcpyHtoDAsync_v2", driver.copy_to_gpu);
   find_if_any(library, "cuMemcpyBatchAsync", driver.copy_batch);
   find_function(library, "cuModuleLoadData", driver.load_module);

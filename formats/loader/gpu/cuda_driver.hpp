@@ -69,6 +69,7 @@ struct CudaDriver {
   Result (*allocate)(Address*, size_t bytes);
   Result (*free)(Address);
   Result (*copy_now)(Address, const void*, size_t bytes);  // from any memory; over when it returns
+  Result (*copy_on_gpu)(Address to, Address from, size_t bytes, Stream);
   Result (*copy_to_gpu)(Address, const void*, size_t bytes, Stream);
   // Null before CUDA 12.8.
   Result (*copy_batch)(Address* to, Address* from, size_t* bytes, size_t count, CopyKind*,

@@ -129,16 +129,30 @@ GpuPlan GpuLoader::plan_for(const LoadSource& source, std::span<const LoadReques
     return plan(false);
   }
   made_by_ = "the GPU";
-  if (staging_ != nullptr && staging_->bytes() >= bytes) return made;
   try {
-    staging_.reset();
-    staging_ = std::make_unique<GpuMemory>(gpu_, bytes);
+    fit_staging(bytes);
   } catch (const GpuError& error) {
     if (pass_ == GpuPass::kGpu) throw;
     made_by_ = fmt::format("CPUs: {}", error.what());
     return plan(false);
   }
   return made;
+}
+
+void GpuLoader::fit_staging(int64_t bytes) {
+  if (staging_ != nullptr && staging_->bytes() >= bytes) return;
+  staging_.reset();
+  staging_ = std::make_unique<GpuMemory>(gpu_, bytes);
+}
+
+void GpuLoader::make(const LoadSource& source, std::span<const LoadRequest> requests,
+                     const HeldTensors& held) {
+  const std::scoped_lock lock(busy_);
+  stop();
+  std::vector<HeldWork> work;
+  for (const LoadRequest& request : requests) work.push_back(held_work(source, request, held));
+  fit_staging(held_memory_bytes(work));
+  make_from_held(gpu_, work, staging_->address());
 }
 
 void GpuLoader::start(const LoadSource& source, std::span<const LoadRequest> requests,

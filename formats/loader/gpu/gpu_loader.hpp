@@ -7,8 +7,9 @@
 //
 // What a checkpoint's layout has to make, the GPU makes (GpuPasses), unless the layout has no plan
 // for that, it is compared with a checksum of a blob, the GPU has no memory for raw granules, or its
-// driver no way to compile the kernel; then the threads do, into their slots. Measured on an H200 with 16 CPUs, gpt-oss-120b's sizes:
-// 0.95 to 1.03 of a pinned copy with 14 threads, where CPUs make 0.56 to 0.85.
+// driver no way to compile the kernel; then the threads do, into their slots. Measured on an H200
+// with 16 CPUs, gpt-oss-120b's sizes: 0.95 to 1.04 of a pinned copy with 14 threads, where CPUs make
+// 0.56 to 0.85.
 //
 // Whoever comes by hands what was read to the GPU's copy engine, several pieces at once. The engine
 // stands still for 3 us between two copies, a fourteenth of the time when each has 2 MiB, but not
@@ -34,6 +35,7 @@
 
 #include "formats/checksum/checksum.hpp"
 #include "formats/loader/gpu/gpu_device.hpp"
+#include "formats/loader/gpu/gpu_held.hpp"
 #include "formats/loader/gpu/gpu_reading.hpp"
 #include "formats/loader/load_source.hpp"
 #include "lib/exec/team.hpp"
@@ -76,6 +78,11 @@ class GpuLoader {
   // from what read() wants is thrown away. Throws Error::usage for requests that cannot be read.
   void begin(const LoadSource& source, std::span<const LoadRequest> requests,
              const LoadOptions& options);
+  // Makes whole tensors of `source` from those of its checkpoint that lie in the GPU's memory, and on
+  // which no work of the GPU is under way. Nothing is written where one of them is missing. Throws what
+  // LoadSource::held_pass throws, InputFault for a tensor that is missing or has another size, GpuError.
+  void make(const LoadSource& source, std::span<const LoadRequest> requests,
+            const HeldTensors& held);
   // Ends what begin() began: nothing is written any more when it returns.
   void discard();
   // Who made what the last read() or begin() had to make, for a log: "the GPU", "CPUs: cuMemAlloc:
@@ -97,16 +104,16 @@ class GpuLoader {
   // With busy_ held.
   void start(const LoadSource& source, std::span<const LoadRequest> requests, bool verify);
   void stop();
+  // The read() of what was begun.
+  void finish(std::span<const LoadRequest> requests, const LoadOptions& options);
+  // Takes GPU memory for passes unless that much is there.
+  void fit_staging(int64_t bytes);
   // How many threads have slots, and how many each, of `slot_bytes` bytes.
   struct Parts {
     size_t threads;
     size_t slots;
   };
   [[nodiscard]] Parts parts_of(int64_t slot_bytes) const;
-  // The read() of what was begun.
-  void finish(std::span<const LoadRequest> requests, const LoadOptions& options);
-  // Takes GPU memory for passes unless that much is there.
-  void fit_staging(int64_t bytes);
   [[nodiscard]] GpuPlan plan_for(const LoadSource& source, std::span<const LoadRequest> requests,
                                  bool verify);
   // Makes a larger ring unless there is one of `bytes` bytes.
@@ -126,13 +133,13 @@ class GpuLoader {
   int64_t ring_bytes_ = 0;
   std::unique_ptr<GpuMemory> staging_;  // null until something is made on the GPU
   GpuPass pass_;
+  std::string no_kernel_;  // why the GPU makes nothing, though it may
   std::string made_by_;
   GpuEvents copied_;                  // by copy, modulo their number
   GpuEvents passed_;                  // by group, modulo their number
   GpuEvents summed_;                  // by piece, modulo their number
   std::vector<ChecksumPart> parts_;   // likewise: of the last pieces
   std::vector<LoadBuffers> buffers_;  // by thread
-  std::string no_kernel_;  // why the GPU makes nothing, though it may
   std::mutex busy_;
   std::unique_ptr<GpuReading> begun_;
   Team team_;

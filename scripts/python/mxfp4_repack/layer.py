@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from mxfp4_repack.arguments import whole_number
 from mxfp4_repack.errors import ArgumentError, NotFoundError, ReadError, SizeError
-from mxfp4_repack.native import RUNS_IN_RING, Bytes, NativeGpu, NativeGpuRead, NativeLayer, NativeStream
+from mxfp4_repack.native import RUNS_IN_RING, Bytes, NativeLayer, NativeStream
+from mxfp4_repack.native_gpu import NativeGpu, NativeGpuRead, can_make, make_on_gpu
 from mxfp4_repack.tensors import (
     TensorInfo, import_torch, numpy_type, row_major, tensor_view, torch_device)
 
@@ -159,7 +160,16 @@ class Layer:
 
     def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> NativeGpuRead:
         """Begins to read whole tensors to the GPU; place() of what comes back says where to."""
-        return self._file.read_to_gpu(gpu, [self._numbers[name] for name in names])
+        return NativeGpuRead(self._file, gpu, [self._numbers[name] for name in names])
+
+    def can_make_on_gpu(self) -> bool:
+        """Whether make_on_gpu() can make all tensors: of a checkpoint, and in a layout that a GPU makes."""
+        return can_make(self._file, range(len(self.tensors)))
+
+    def make_on_gpu(self, gpu: NativeGpu, addresses: Mapping[str, int], held: Mapping[str, Tuple[int, int]]) -> None:
+        """Makes tensors at `addresses`, by name, from the checkpoint's own that are held in the GPU's memory: by their
+        names, address and bytes. Raises NotFoundError for the first that is missing; nothing is changed then."""
+        make_on_gpu(self._file, gpu, [self._numbers[name] for name in addresses], list(addresses.values()), held)
 
     def pieces(self, name: str, limit: int, begin: int = 0) -> Iterator[Tuple[int, int]]:
         """Cuts a tensor's bytes from `begin` on into (begin, end) of at most `limit` bytes, at the

@@ -22,7 +22,9 @@ from typing import Any, Deque, Dict, Mapping, Optional, Protocol, Sequence, Tupl
 
 import torch
 
-from mxfp4_repack.native import Bytes, NativeGpu, NativeGpuRead, NativeStream, open_gpu
+from mxfp4_repack.errors import DependencyError
+from mxfp4_repack.native import Bytes, NativeStream
+from mxfp4_repack.native_gpu import NativeGpu, NativeGpuRead, open_gpu
 from mxfp4_repack.readers import readers_of_rank
 from mxfp4_repack.tensors import TensorInfo, tensor_view
 
@@ -133,6 +135,22 @@ class Loader:
         or info.slack_bytes more. Nothing is allocated on a GPU. After an error their content is undefined."""
         self._load(layer, [layer.info(name) for name in flats], flats)
 
+    def make_into(self, layer: Any, flats: Flats, tensors: Mapping[str, torch.Tensor]) -> None:
+        """As load_into(), from the checkpoint's tensors, by name, in this GPU's memory in place of its files. Raises
+        NotFoundError for the first that is missing; nothing is changed then."""
+        with self._lock:
+            if not self._opened():
+                raise DependencyError("libcuda.so.1", "", "the library has no GPU to make tensors on")
+            torch.cuda.current_stream(self.device).synchronize()
+            layer.make_on_gpu(self._gpu, {name: flat.data_ptr() for name, flat in flats.items()},
+                              {name: (tensor.data_ptr(), tensor.nbytes) for name, tensor in tensors.items()})
+
+    def _opened(self) -> bool:
+        """Whether the library moves bytes to the GPU; after close() it begins anew."""
+        if self._gpu is not None and self._gpu.handle is None:
+            self._open_gpu()
+        return self._gpu is not None
+
     def _load(self, layer: Readable, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats":
         with self._lock:
             if self.device.type == "cuda":
@@ -153,10 +171,9 @@ class Loader:
 
     def _directly(self, layer: Readable, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats | None":
         """None where the library cannot."""
-        if self._gpu is not None and self._gpu.handle is None:
-            self._open_gpu()
-        if self._gpu is None:
+        if not self._opened():
             return None
+        assert self._gpu is not None
         # The threads read already while memory is allocated.
         reading = layer.read_to_gpu(self._gpu, [info.name for info in infos])
         try:
@@ -266,6 +283,11 @@ def load(layer: Readable, device: Any, names: Optional[Sequence[str]] = None,
 def load_into(layer: Readable, device: Any, flats: Flats) -> None:
     """Loader.load_into() with the device's kept loader."""
     _kept(_with_index(device)).load_into(layer, flats)
+
+
+def make_into(layer: Any, device: Any, flats: Flats, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Loader.make_into() with the device's kept loader."""
+    _kept(_with_index(device)).make_into(layer, flats, tensors)
 
 
 def let_make(makes: str) -> None:

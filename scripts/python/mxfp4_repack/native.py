@@ -25,7 +25,7 @@ Bytes = NDArray[np.uint8]
 RUNS_IN_RING = 4  # or more: two that the caller holds, the next, space left at the ring's end
 
 _NAME = "libmxfp4_repack.so.0"  # the number of the interface's version
-_OK, _INPUT = 0, 3
+OK, _INPUT = 0, 3
 _REFUSALS = {2: "usage", 4: "unsupported"}  # the program's exit codes for the same
 _CHECKSUM_BYTES = 33  # 32 digits and a 0
 # mxfp4_repack_fault -> class
@@ -82,6 +82,7 @@ def _declared(found: Any) -> Any:
             ("gpu_begin", status, requests),
             ("gpu_read", status, requests),
             ("gpu_discard", status, [POINTER]),
+            ("gpu_make", status, [POINTER, POINTER, POINTER, size, POINTER, size]),
             ("gpu_made_by", ctypes.c_char_p, [POINTER]),
             ("gpu_close", None, [POINTER])):
         function = getattr(found, "mxfp4_repack_" + name)
@@ -97,7 +98,7 @@ def xxh3_128(data: Any) -> str:
         raise ArgumentError("", "data",
                             f"of type {type(data).__name__}, expected a contiguous buffer: {error}") from None
     text = ctypes.create_string_buffer(_CHECKSUM_BYTES)
-    if library().mxfp4_repack_checksum(array.ctypes.data, array.size, text) != _OK:
+    if library().mxfp4_repack_checksum(array.ctypes.data, array.size, text) != OK:
         raise ArgumentError("", "data", library().mxfp4_repack_last_error().decode(errors="replace"))
     return text.value.decode()
 
@@ -131,7 +132,7 @@ class NativeBlob:
         self._opened(status, manifest_path)
 
     def _opened(self, status: int, file: str) -> None:
-        if status != _OK:
+        if status != OK:
             raise _error(self.functions, status, [file])
         self.streams = set()
         self._process, self._getpid = os.getpid(), os.getpid
@@ -181,7 +182,7 @@ def require_same_checkpoint(path: str, conversion: bytes) -> None:
     of its experts."""
     functions = library()
     status = functions.mxfp4_repack_same_checkpoint(os.fsencode(path), conversion)
-    if status != _OK:
+    if status != OK:
         raise _error(functions, status, [path])
 
 
@@ -279,85 +280,6 @@ class NativeStream:
         self.close()
 
 
-class NativeGpu:
-    """A GPU that the library reads to, with its threads and its pinned ring, until close()."""
-
-    def __init__(self, functions: Any, handle: Any) -> None:
-        self.functions, self.handle = functions, handle
-        self._process, self._getpid = os.getpid(), os.getpid
-
-    def is_own(self) -> bool:
-        """False in a forked child, which has neither the threads nor the right to the driver."""
-        return self._getpid() == self._process
-
-    def made_by(self) -> str:
-        """Who made what the last reading had to make, for a log; empty where nothing was to be made."""
-        return str(self.functions.mxfp4_repack_gpu_made_by(self.handle).decode()) if self.handle else ""
-
-    def close(self) -> None:
-        handle, self.handle = self.handle, None
-        if handle and self.is_own():
-            self.functions.mxfp4_repack_gpu_close(handle)
-
-    def __del__(self) -> None:
-        self.close()
-
-
-def open_gpu(device: int, threads: int, ring_bytes: int,
-             in_place: bool = False, ranks: int = 1, makes: str = "") -> Optional[NativeGpu]:
-    """The CUDA GPU of this number. None without a CUDA driver, and when it fails. in_place: without a
-    ring, to memory that CPUs and GPU share. ranks: processes of this host that load at once. makes: who
-    makes what a checkpoint's layout has to make, "cpu", "gpu", or "" for the GPU if it can."""
-    functions = library()
-    options = structures.GpuOptions(ctypes.sizeof(structures.GpuOptions), threads=threads, in_place=in_place,
-                          ring_bytes=ring_bytes, ranks=ranks, makes=("", "cpu", "gpu").index(makes))
-    handle = POINTER()
-    if functions.mxfp4_repack_gpu_open(device, ctypes.byref(options), ctypes.byref(handle)) != _OK:
-        return None
-    return NativeGpu(functions, handle)
-
-
-class NativeGpuRead:
-    """Tensors on their way to a GPU. Threads read the first bytes until place() says where to, or
-    close() that they are not wanted."""
-
-    def __init__(self, layer: "NativeLayer", gpu: NativeGpu, requests: Any) -> None:
-        self._begun = False
-        self._layer, self._blob, self._gpu, self._requests = layer, layer.blob(), gpu, requests
-        self._options = structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=1, verify=1)
-        self._begun = True
-        self._call(self._blob.functions.mxfp4_repack_gpu_begin)
-
-    def place(self, addresses: Sequence[int]) -> None:
-        """Lets the threads fill the GPU's memory at `addresses`, which no work of the GPU uses until
-        finish() or close() returns."""
-        for request, address in zip(self._requests, addresses):
-            request.memory = address
-        self._call(self._blob.functions.mxfp4_repack_gpu_begin)
-
-    def finish(self) -> None:
-        """Returns when all bytes have arrived and were compared with the manifest's checksums."""
-        self._begun = False
-        self._call(self._blob.functions.mxfp4_repack_gpu_read)
-        self._layer.decoded_bytes += sum(request.bytes for request in self._requests)
-
-    def close(self) -> None:
-        begun, self._begun = self._begun, False
-        if begun and self._gpu.handle and self._gpu.is_own():
-            self._blob.functions.mxfp4_repack_gpu_discard(self._gpu.handle)
-
-    def __del__(self) -> None:
-        """Threads read from the blob until they are told to stop."""
-        self.close()
-
-    def _call(self, function: Any) -> None:
-        status = function(self._gpu.handle, self._blob.handle, self._requests, len(self._requests),
-                          ctypes.byref(self._options))
-        if status != _OK:
-            self._begun = False
-        self._layer.check(status)
-
-
 class NativeLayer:
     """One layer of an open blob, its file open. `number`: its place in the manifest; `names` and `sizes`:
     names and bytes of its tensors."""
@@ -389,7 +311,7 @@ class NativeLayer:
 
     def check(self, status: int) -> None:
         """Raises the library's last error unless `status` says that there is none."""
-        if status == _OK:
+        if status == OK:
             return
         raise _error(self.blob().functions, status, [self.path], self._names)
 
@@ -402,11 +324,11 @@ class NativeLayer:
         """Streams the tensors of these numbers through `ring`."""
         return NativeStream(self, tensors, ring, run_bytes, threads)
 
-    def read_to_gpu(self, gpu: NativeGpu, tensors: Sequence[int]) -> NativeGpuRead:
-        """Begins to read the tensors of these numbers."""
-        requests = (structures.Request * len(tensors))(*(
-            structures.Request(self.number, tensor, 0, -1, None, self._sizes[tensor]) for tensor in tensors))
-        return NativeGpuRead(self, gpu, requests)
+    def requests(self, tensors: Sequence[int], addresses: Optional[Sequence[int]] = None) -> Any:
+        """What asks the library for the tensors of these numbers, whole; addresses: where to, if that is known."""
+        return (structures.Request * len(tensors))(*(
+            structures.Request(self.number, tensor, 0, -1, address, self._sizes[tensor])
+            for tensor, address in zip(tensors, addresses or [None] * len(tensors))))
 
     def read_into(self, tensor: int, begin: int, out: Bytes, threads: int = 1) -> None:
         """Fills `out` with bytes of a tensor from `begin` on. A whole tensor is compared with the manifest's

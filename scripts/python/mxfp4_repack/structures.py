@@ -25,6 +25,10 @@ class Request(ctypes.Structure):
                 ("num_experts", SIZE), ("memory", POINTER), ("bytes", SIZE)]
 
 
+class Held(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("memory", POINTER), ("bytes", SIZE)]
+
+
 class Layer(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("index", SIZE), ("prefix", ctypes.c_char_p),
                 ("engine_prefix", ctypes.c_char_p), ("num_tensors", SIZE), ("num_experts", SIZE),

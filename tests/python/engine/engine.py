@@ -4,6 +4,7 @@ What is faked lies below vLLM's code and is that of tests/engines/world.py: the 
 kernels. Everything from EngineArgs to the converted layers is the release's own.
 """
 import contextlib
+import copy
 import importlib
 import logging
 import os
@@ -139,8 +140,23 @@ def load(config, rank=0, world_size=1, port=29611):
         return get_model(vllm_config=config)
 
 
-def reload(config, model, directory):
-    """vLLM's own reload of raw weights from `directory` into `model`."""
+def play_gpu():
+    """The stand-in for CUDA's driver that FAKE_CUDA names runs the GPU's kernel; memory of the CPU is the GPU's."""
+    import ctypes
+
+    ctypes.CDLL(os.environ["FAKE_CUDA"])  # its name inside is libcuda.so.1
+    from mxfp4_repack import loader
+    from mxfp4_repack.native_gpu import open_gpu
+    from mxfp4_repack.vllm import sent
+
+    gpu = open_gpu(0, 2, 16 << 20)
+    sent._is_gpu = lambda device: True
+    loader.make_into = lambda layer, device, flats, tensors: layer.make_on_gpu(
+        gpu, {name: flat.data_ptr() for name, flat in flats.items()}, {name: (tensor.data_ptr(), tensor.nbytes) for name, tensor in tensors.items()})
+
+
+def reload(config, model, directory, sent=False):
+    """vLLM's own reload of raw weights from `directory` into `model`; sent: as tensors that a trainer has."""
     import torch
     from vllm.config import set_current_vllm_config
     from vllm.model_executor.model_loader import get_model_loader
@@ -148,7 +164,10 @@ def reload(config, model, directory):
 
     with set_current_vllm_config(config), torch.device(config.device_config.device):
         config.model_config.model = str(directory)
-        weights = get_model_loader(config.load_config).get_all_weights(config.model_config, model)
+        how = copy.copy(config.load_config)
+        if sent:
+            how.load_format, how.model_loader_extra_config = "auto", {}
+        weights = get_model_loader(how).get_all_weights(config.model_config, model)
         initialize_layerwise_reload(model)
         model.load_weights(weights)
         finalize_layerwise_reload(model, config.model_config)

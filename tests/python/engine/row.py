@@ -174,13 +174,15 @@ def check_ranks(what, ranks, arguments, *flags):
         same_state(f"{what}, no blob, rank {rank}", outcomes[3][rank], outcomes[0][rank])
 
 
-def reloaded(arguments, directory):
+def reloaded(arguments, directory, sent=False):
     """A load and a reload of the weights in `directory`; what a load returns, and whose tensors moved."""
     places = []
+    if sent:
+        engine.play_gpu()
 
     def again(config, model):
         before = engine.addresses(model)
-        engine.reload(config, model, directory)
+        engine.reload(config, model, directory, sent)
         after = engine.addresses(model)
         places.extend([len(before), [name for name in {**before, **after} if before.get(name) != after.get(name)]])
         open_files = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
@@ -216,6 +218,8 @@ def check_reload():
                 "no blob, another, others too": (ALL_MADE, other, start)}
         for way, (extra, directory, want) in ways.items():
             check_reloaded(f"reload of {backend}, {way}", forked(reloaded, {**arguments, **extra}, os.path.abspath(directory)), want, first, stale)
+        if os.environ.get("FAKE_CUDA"):
+            check_reloaded(f"reload of {backend}, sent by a trainer", forked(reloaded, {**arguments, **MADE}, other, True), start, first, stale)
 
 
 def check_reloaded(what, result, want, first, stale):
@@ -224,7 +228,7 @@ def check_reloaded(what, result, want, first, stale):
         return report(what, False, result)
     differing = [name for name in engine.differing(want["state"], result["state"])
                  if name not in stale or result["state"][name] != first["state"][name]]
-    lines = [line for line in result["lines"] if "loaded again in place from" in line]
+    lines = [line for line in result["lines"] if "loaded again in place from" in line or "made from weights that were sent" in line]
     number, moved, still_open = result["places"]
     report(f"{what}: {len(want['state'])} entries, {len(differing)} differ; {number} addresses, {len(moved)} changed",
            not differing and not moved and not still_open and len(lines) == 1 and "3 layers" in lines[0],

@@ -22,6 +22,7 @@ from mxfp4_repack.vllm import reload
 from mxfp4_repack.vllm.hook import Hook
 from mxfp4_repack.vllm.live import origin_of
 from mxfp4_repack.vllm.patches import import_converting_mega, patched
+from mxfp4_repack.vllm.sent import Sent
 
 # Keys of --model-loader-extra-config. Other keys go to the loader of tensors that are not experts.
 OWN_KEYS = ("blob", "verify", "check", "strict", "source", "direct", "others", "pass",
@@ -114,6 +115,7 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
                 model = self._rest.load_model(
                     *args, vllm_config=vllm_config, model_config=model_config, **kwargs)
             hook.finish(model)
+            Sent(hook, model)
         finally:
             hook.sources.close()
         return model

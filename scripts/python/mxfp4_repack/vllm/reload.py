@@ -22,6 +22,7 @@ from mxfp4_repack.plugin.live import Origin
 from mxfp4_repack.plugin.names import BLOB, CHECKPOINT, ORIGIN, PLACES
 from mxfp4_repack.plugin.settings import Settings
 from mxfp4_repack.vllm.patches import reading_patched
+from mxfp4_repack.vllm.sent import guard, info_of, is_held, let_go
 
 Weights = Iterable[Tuple[str, Any]]
 
@@ -78,6 +79,8 @@ class Reload:
             raise BlobRefused(f"mxfp4-repack: {name}: {self._hook.not_from}, and {self._hook.origin.model} has no raw "
                               f"experts to load again: {why}")
         self._hook.leave(name, "vLLM loads it again", why)
+        if is_held(module):
+            let_go(module)
         self._left += 1
         return []
 
@@ -105,7 +108,7 @@ class Reload:
         """What vLLM has to load, the covered layers' raw tensors left out, which are filled first. rest: gives all
         weights, and is called once vLLM asks for the first."""
         for layer in self._covered:
-            _guard(layer.module)
+            guard(layer.module)
         return self._weights(rest)
 
     def _weights(self, rest: Any) -> Iterator[Tuple[str, Any]]:
@@ -137,7 +140,7 @@ class Reload:
     def _unguard_unless_begun(self) -> None:
         """Where vLLM copies weights that need no conversion, it leaves the layers as they are, and never ends."""
         guarded = {id(layer.module) for layer in self._covered}
-        if not any(_info(module).can_load() for module in self._model.modules() if id(module) not in guarded):
+        if not any(info_of(module).can_load() for module in self._model.modules() if id(module) not in guarded):
             self._free()
 
     def _end(self, whole: bool) -> None:
@@ -150,22 +153,5 @@ class Reload:
 
     def _free(self) -> None:
         for layer in self._covered:
-            _info(layer.module).reset()
+            info_of(layer.module).reset()
 
-
-def _info(module: Any) -> Any:
-    from vllm.model_executor.model_loader.reload.layerwise import get_layerwise_info
-    return get_layerwise_info(module)
-
-
-def _guard(module: Any) -> None:
-    """Makes vLLM's layerwise reload leave the module as it is: one that was begun already, and has nothing to load.
-
-    vLLM puts back what it noted, here the parameters themselves, and forgets the note at the end.
-    """
-    info = _info(module)
-    info.load_numel = info.load_numel_total = 0
-    info.kernel_tensors = tuple({name: tensor for name, tensor in tensors.items() if tensor is not None}
-                                for tensors in (module._parameters, module._buffers))
-    if hasattr(info, "kernel_non_persistent_buffers"):  # since 0.26
-        info.kernel_non_persistent_buffers = set(module._non_persistent_buffers_set)

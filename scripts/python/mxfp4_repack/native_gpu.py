@@ -1,0 +1,112 @@
+"""A GPU that libmxfp4_repack.so brings tensors to: see native.py."""
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any, Mapping, Optional, Sequence, Tuple
+
+from mxfp4_repack import structures
+from mxfp4_repack.errors import BlobError, NotFoundError
+from mxfp4_repack.native import OK, NativeLayer, library
+from mxfp4_repack.structures import POINTER
+
+
+class NativeGpu:
+    """A GPU that the library reads to, with its threads and its pinned ring, until close()."""
+
+    def __init__(self, functions: Any, handle: Any) -> None:
+        self.functions, self.handle = functions, handle
+        self._process, self._getpid = os.getpid(), os.getpid
+
+    def is_own(self) -> bool:
+        """False in a forked child, which has neither the threads nor the right to the driver."""
+        return self._getpid() == self._process
+
+    def made_by(self) -> str:
+        """Who made what the last reading had to make, for a log; empty where nothing was to be made."""
+        return str(self.functions.mxfp4_repack_gpu_made_by(self.handle).decode()) if self.handle else ""
+
+    def close(self) -> None:
+        handle, self.handle = self.handle, None
+        if handle and self.is_own():
+            self.functions.mxfp4_repack_gpu_close(handle)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def open_gpu(device: int, threads: int, ring_bytes: int,
+             in_place: bool = False, ranks: int = 1, makes: str = "") -> Optional[NativeGpu]:
+    """The CUDA GPU of this number. None without a CUDA driver, and when it fails. in_place: without a
+    ring, to memory that CPUs and GPU share. ranks: processes of this host that load at once. makes: who
+    makes what a checkpoint's layout has to make, "cpu", "gpu", or "" for the GPU if it can."""
+    functions = library()
+    options = structures.GpuOptions(ctypes.sizeof(structures.GpuOptions), threads=threads, in_place=in_place,
+                          ring_bytes=ring_bytes, ranks=ranks, makes=("", "cpu", "gpu").index(makes))
+    handle = POINTER()
+    if functions.mxfp4_repack_gpu_open(device, ctypes.byref(options), ctypes.byref(handle)) != OK:
+        return None
+    return NativeGpu(functions, handle)
+
+
+class NativeGpuRead:
+    """Tensors on their way to a GPU. Threads read the first bytes until place() says where to, or
+    close() that they are not wanted."""
+
+    def __init__(self, layer: NativeLayer, gpu: NativeGpu, tensors: Sequence[int]) -> None:
+        self._begun = False
+        self._layer, self._blob, self._gpu, self._requests = layer, layer.blob(), gpu, layer.requests(tensors)
+        self._options = structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=1, verify=1)
+        self._begun = True
+        self._call(self._blob.functions.mxfp4_repack_gpu_begin)
+
+    def place(self, addresses: Sequence[int]) -> None:
+        """Lets the threads fill the GPU's memory at `addresses`, which no work of the GPU uses until
+        finish() or close() returns."""
+        for request, address in zip(self._requests, addresses):
+            request.memory = address
+        self._call(self._blob.functions.mxfp4_repack_gpu_begin)
+
+    def finish(self) -> None:
+        """Returns when all bytes have arrived and were compared with the manifest's checksums."""
+        self._begun = False
+        self._call(self._blob.functions.mxfp4_repack_gpu_read)
+        self._layer.decoded_bytes += sum(request.bytes for request in self._requests)
+
+    def close(self) -> None:
+        begun, self._begun = self._begun, False
+        if begun and self._gpu.handle and self._gpu.is_own():
+            self._blob.functions.mxfp4_repack_gpu_discard(self._gpu.handle)
+
+    def __del__(self) -> None:
+        """Threads read from the blob until they are told to stop."""
+        self.close()
+
+    def _call(self, function: Any) -> None:
+        status = function(self._gpu.handle, self._blob.handle, self._requests, len(self._requests),
+                          ctypes.byref(self._options))
+        if status != OK:
+            self._begun = False
+        self._layer.check(status)
+
+
+def make_on_gpu(layer: NativeLayer, gpu: Optional[NativeGpu], tensors: Sequence[int], addresses: Sequence[int],
+                held: Mapping[str, Tuple[int, int]]) -> None:
+    """Makes the tensors of these numbers at `addresses` from the checkpoint's tensors that are held: by name, address
+    and bytes. Raises NotFoundError if one is missing, and BlobError where only CPUs can make one; nothing is written
+    then, nor without a GPU."""
+    blob, requests = layer.blob(), layer.requests(tensors, addresses)
+    given = (structures.Held * len(held))(*(
+        structures.Held(name.encode(), address, size) for name, (address, size) in held.items()))
+    layer.check(blob.functions.mxfp4_repack_gpu_make(gpu and gpu.handle, blob.handle, requests, len(tensors), given, len(held)))
+
+
+def can_make(layer: NativeLayer, tensors: Sequence[int]) -> bool:
+    """Whether a GPU can make these tensors from the checkpoint's."""
+    try:
+        make_on_gpu(layer, None, tensors, [0] * len(tensors), {})
+    except NotFoundError:
+        return True
+    except BlobError:
+        return False
+    return True
