@@ -181,17 +181,6 @@ int64_t BlobLoader::tensor_offset(size_t layer, size_t tensor) const {
 
 int64_t BlobLoader::data_bytes(size_t layer) const { return opened(layer).offsets.back(); }
 
-int64_t BlobLoader::cut_end(size_t layer, size_t tensor, int64_t begin, int64_t limit) const {
-  const Layer& in = opened(layer);
-  const int64_t bytes = manifest_.layers[layer].tensors[tensor].spec.bytes();
-  if (limit >= bytes - begin) return bytes;
-  const int64_t start = in.data_start + in.offsets[tensor];  // in the decoded file
-  const auto next =
-      std::ranges::upper_bound(in.frames, start + begin + limit, {}, &SeekEntry::decoded_offset);
-  const int64_t end = next == in.frames.begin() ? 0 : (next - 1)->decoded_offset - start;
-  return end > begin ? end : begin + limit;
-}
-
 std::string BlobLoader::place(size_t layer, size_t tensor) const {
   return fmt::format("{}: {}", (directory_ / manifest_.layers[layer].file).string(),
                      manifest_.layers[layer].tensors[tensor].name);

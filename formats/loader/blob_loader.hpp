@@ -38,8 +38,6 @@ class BlobLoader final : public LoadSource {
   void check_verifiable(const LoadRequest& request) const override;
   [[nodiscard]] int64_t tensor_offset(size_t layer, size_t tensor) const override;
   [[nodiscard]] int64_t data_bytes(size_t layer) const override;
-  [[nodiscard]] int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
-                                int64_t limit) const override;
   [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor) const override;
   [[nodiscard]] bool cuts_anywhere(size_t layer, size_t tensor) const override;
   // LoadPiece::frame points into this loader.

@@ -254,19 +254,6 @@ mxfp4_repack_status mxfp4_repack_read_part(const mxfp4_repack_blob* blob, int64_
   });
 }
 
-mxfp4_repack_status mxfp4_repack_cut(const mxfp4_repack_blob* blob, int64_t layer, int64_t tensor,
-                                     int64_t begin, int64_t limit, int64_t* end) {
-  return mxfp4::guarded([&] {
-    mxfp4::require(blob != nullptr && end != nullptr, "cut: a null pointer");
-    const mxfp4::TensorPlace place = mxfp4::checked_tensor(blob->loader, layer, tensor);
-    if (begin < 0 || begin >= place.bytes || limit < 1) {
-      throw mxfp4::Error::usage(
-          fmt::format("cut: {} bytes from {} on: there are {}", limit, begin, place.bytes));
-    }
-    *end = blob->loader.cut_end(place.layer, place.tensor, begin, limit);
-  });
-}
-
 mxfp4_repack_status mxfp4_repack_stream_open(const mxfp4_repack_blob* blob, int64_t layer,
                                              const int64_t* tensors, size_t num_tensors, void* ring,
                                              int64_t ring_bytes, int64_t run_bytes,

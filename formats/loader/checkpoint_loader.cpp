@@ -224,14 +224,6 @@ int64_t CheckpointLoader::best_piece(size_t layer, size_t tensor) const {
   return std::max(kPlainPiece, planned(layer, tensor).granule_bytes);
 }
 
-int64_t CheckpointLoader::cut_end(size_t layer, size_t tensor, int64_t begin, int64_t limit) const {
-  const PlannedTensor& of = planned(layer, tensor);
-  if (limit >= of.bytes - begin) return of.bytes;
-  if (cuts_anywhere(layer, tensor)) return begin + limit;
-  const int64_t end = (begin + limit) / of.granule_bytes * of.granule_bytes;
-  return end > begin ? end : begin + limit;
-}
-
 std::vector<LoadPiece> CheckpointLoader::pieces(size_t layer, size_t tensor, int64_t begin,
                                                 int64_t bytes, int64_t limit) const {
   const int64_t granule = planned(layer, tensor).granule_bytes;

@@ -46,8 +46,6 @@ class CheckpointLoader final : public LoadSource {
   }
   [[nodiscard]] int64_t tensor_offset(size_t layer, size_t tensor) const override;
   [[nodiscard]] int64_t data_bytes(size_t layer) const override;
-  [[nodiscard]] int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
-                                int64_t limit) const override;
   [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor) const override;
   [[nodiscard]] bool cuts_anywhere(size_t layer, size_t tensor) const override;
   [[nodiscard]] const GatherPlan* gpu_pass(size_t layer, size_t tensor) const override {

@@ -110,11 +110,6 @@ class LoadSource {
   // Throws Error::usage, naming file and tensor, for a part that has no checksum to verify. Where
   // no checksum is known at all, nothing is compared and nothing refused.
   virtual void check_verifiable(const LoadRequest& /*request*/) const {}
-  // Where a piece of a tensor that starts at byte `begin` and has at most `limit` bytes best ends:
-  // at the tensor's end or the last end of a frame or granule that `limit` reaches, else at begin +
-  // limit. Needs 0 <= begin < the tensor's bytes and limit > 0.
-  [[nodiscard]] virtual int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
-                                        int64_t limit) const = 0;
   // Bytes of the pieces that cost least: a frame, a granule, or a plain read's piece.
   [[nodiscard]] virtual int64_t best_piece(size_t layer, size_t tensor) const = 0;
   // Whether a smaller piece costs no more than its share.

@@ -185,7 +185,6 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_with(
  *     mxfp4_repack_check_file is MXFP4_REPACK_USAGE.
  *   - A read whose bytes come from a file that was cut short, made longer or replaced since it was opened is
  *     MXFP4_REPACK_INPUT, and names the file.
- *   - mxfp4_repack_cut gives ends of granules (mostly experts): a part of one costs as much as all of it.
  *   - gpu_read lets the GPU make what the layout allows, from granules as they are stored, in 66 MiB of its
  *     own memory that it keeps until gpu_close. What CPUs make goes through the pinned ring of gpu_open, which
  *     grows to two granules a thread, 256 MiB at most.
@@ -258,19 +257,12 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_check_file(
     const mxfp4_repack_blob *blob, int64_t layer, const mxfp4_repack_read_options *options);
 
 /* Reads bytes [begin, begin + bytes) of a tensor: for callers that move tensors piece by piece. A
- * compressed frame is decoded whole for each piece that has bytes of it: once, if pieces end where
- * mxfp4_repack_cut says and a frame fits in one piece. With `verify`, a whole tensor is compared
+ * compressed frame is decoded whole for each piece that has bytes of it. With `verify`, a whole tensor is compared
  * with the manifest's checksum, a part with those of its frames; a part of a plain file has none,
  * and is MXFP4_REPACK_USAGE. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read_part(
     const mxfp4_repack_blob *blob, int64_t layer, int64_t tensor, int64_t begin, void *memory,
     int64_t bytes, const mxfp4_repack_read_options *options);
-/* Sets *end, more than `begin`, to where a piece of a tensor best ends that starts at byte `begin`
- * and has at most `limit` bytes, 1 or more. */
-MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_cut(const mxfp4_repack_blob *blob, int64_t layer,
-                                                      int64_t tensor, int64_t begin, int64_t limit,
-                                                      int64_t *end);
-
 /* Reads tensors to the memory of an NVIDIA GPU. The CUDA driver is looked for when gpu_open is called;
  * nothing else here needs one:
  *
@@ -290,10 +282,6 @@ typedef struct mxfp4_repack_gpu_options {
   /* Readers, with the thread that calls gpu_read: 1 to 1024; 0: as many as CPUs that this process may
    * use. */
   int32_t threads;
-  /* Not 0: `memory` of requests is shared by CPUs and GPU, as managed memory is, or memory of the host
-   * where the GPU reaches it (GB10, GH200): threads read straight to it. There is no ring then; gpu_begin
-   * begins nothing; CPUs sum what is verified. A request with other memory is MXFP4_REPACK_USAGE. */
-  int32_t in_place;
   int64_t ring_bytes; /* of pinned memory, at most, for blobs: 4 MiB or more; 0: 64 MiB */
   /* Processes of this host that load at once, with which this one shares caches; 0: it loads alone. */
   int32_t ranks;

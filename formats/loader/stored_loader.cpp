@@ -54,10 +54,6 @@ int64_t StoredLoader::tensor_offset(size_t /*layer*/, size_t tensor) const {
 
 int64_t StoredLoader::data_bytes(size_t /*layer*/) const { return offsets_.back(); }
 
-int64_t StoredLoader::cut_end(size_t layer, size_t tensor, int64_t begin, int64_t limit) const {
-  return begin + std::min(limit, tensor_bytes(layer, tensor) - begin);
-}
-
 int64_t StoredLoader::best_piece(size_t /*layer*/, size_t /*tensor*/) const { return kPlainPiece; }
 
 std::vector<LoadPiece> StoredLoader::pieces(size_t /*layer*/, size_t tensor, int64_t begin,

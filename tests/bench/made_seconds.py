@@ -15,13 +15,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts" / "python
 
 import mxfp4_repack  # noqa: E402
 
-PIECE = 9 << 20  # holds a matrix of gpt-oss's
 
 
 def main():
     flags = dict(word.split("=", 1) for word in sys.argv[2:])
     with mxfp4_repack.open_checkpoint(sys.argv[1], **flags) as made, made[0] as layer:
-        pieces = [(name, begin, end - begin) for name in layer for begin, end in layer.pieces(name, PIECE)]
+        pieces = []  # an expert each
+        for name in layer:
+            size = layer.info(name).nbytes // layer.num_experts
+            pieces += [(name, expert * size, size) for expert in range(layer.num_experts)]
         memory = np.zeros(max(size for _, _, size in pieces), np.uint8)
         rounds = []
         for _ in range(3):

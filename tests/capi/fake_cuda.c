@@ -4,8 +4,7 @@
  * FAKE_CUDA_FAIL=NAME:N lets the N-th call of a function fail (N from 1), and all after it; NAME gather: the
  * compiling of that kernel.
  * FAKE_CUDA_OLD=1: several copies at once are not supported.
- * FAKE_CUDA_MEMORY=device: the memory of requests is the GPU's, which the CPUs do not reach; =pageable: the
- * driver does not know it, and the GPU reaches it; =foreign: neither; else it is managed memory. */
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,23 +34,6 @@ Result cuGetErrorString(Result r, const char **text) {
 }
 Result cuInit(unsigned flags) { MAY_FAIL(cuInit); return flags == 0 ? OK : INVALID; }
 Result cuDeviceGet(int *device, int ordinal) { *device = ordinal; return ordinal < 2 ? OK : INVALID; }
-static int memory_is(const char *kind) {
-  const char *played = getenv("FAKE_CUDA_MEMORY");
-  return strcmp(played == NULL ? "managed" : played, kind) == 0;
-}
-Result cuDeviceGetAttribute(int *value, int attribute, int device) {
-  MAY_FAIL(cuDeviceGetAttribute);
-  *value = memory_is("pageable");
-  return attribute == 88 && device < 2 ? OK : INVALID;
-}
-Result cuPointerGetAttribute(void *value, int attribute, uint64_t address) {
-  MAY_FAIL(cuPointerGetAttribute);
-  if (contexts <= 0 || address == 0) return NOT_FOUND;
-  if (memory_is("pageable") || memory_is("foreign")) return INVALID;
-  const int answer = attribute == 2 ? 2 : memory_is("managed");
-  memcpy(value, &answer, sizeof answer);
-  return attribute == 2 || attribute == 8 ? OK : NOT_FOUND;
-}
 Result cuDeviceGetPCIBusId(char *text, int size, int device) {
   snprintf(text, (size_t)size, "0000:%02X:00.0", device);
   return OK;

@@ -41,23 +41,6 @@ convert_quietly large -o large-rows --backend FLASHINFER_TRTLLM_MXFP4_MXFP8 --ar
 FAKE_CUDA_FAIL=cuMemAlloc_v2:1 "$GPU_TEST" --made-on-cpus cuMemAlloc model level9 || fail 'a full GPU'
 FAKE_CUDA_FAIL=gather:1 "$GPU_TEST" --made-on-cpus cuModuleLoadData model level9 || fail 'a driver that cannot compile the kernel'
 
-# In place, where CPUs and GPU share memory.
-for blob in plain zstd large-plain large-zstd; do
-  "$GPU_TEST" --in-place $blob || fail "$blob in place"
-done
-FAKE_CUDA_MEMORY=pageable "$GPU_TEST" --in-place zstd || fail "in place in the system's memory"
-for memory in device foreign; do
-  FAKE_CUDA_MEMORY=$memory "$GPU_TEST" --elsewhere zstd >words || fail "in place in $memory memory"
-  grep -q 'layer-00000.*: in_place: memory is not shared by CPUs and GPU$' words || { cat words >&2; fail "$memory memory: the words"; }
-done
-# An invalid value as the first answer of cuPointerGetAttribute only says that the driver does not know the memory.
-for function in cuDevicePrimaryCtxRetain:1 cuPointerGetAttribute:2 cuDeviceGetAttribute:1; do
-  case $function in cuDeviceG*) export FAKE_CUDA_MEMORY=pageable ;; *) unset FAKE_CUDA_MEMORY ;; esac
-  IN_PLACE=1 FAKE_CUDA_FAIL=$function "$GPU_TEST" --no-gpu zstd >words || fail "in place, $function"
-  grep -q 'the fake driver fails (1)' words || { cat words >&2; fail "in place, $function: the words"; }
-done
-unset FAKE_CUDA_MEMORY
-
 # A file as it is, in place of a blob.
 for checkpoint in model large; do
   "$GPU_TEST" --file $checkpoint/model.safetensors plain || fail "the file of $checkpoint"
@@ -74,8 +57,6 @@ with open(path, "r+b") as file:
 PY
 for file in large-plain/layer-00000.safetensors large-zstd/layer-00000.safetensors.zst; do
   "$python" flip.py $file
-  IN_PLACE=1 "$GPU_TEST" --damaged "${file%/*}" >words || fail "$file in place"
-  grep -q "$file: .*: checksum differs" words || { cat words >&2; fail "$file in place: the words"; }
   "$GPU_TEST" --damaged "${file%/*}" >words || fail "$file"
   grep -q "$file: .*: checksum differs" words || { cat words >&2; fail "$file: the words"; }
 done

@@ -1,11 +1,9 @@
 /* The C interface's way to a GPU, with fake_cuda.c or a real driver's absence.
  *   gpu_test BLOB             every layer, by several numbers of threads, begun before or not, equals what
  *                             read_layer gives
- *   gpu_test --in-place BLOB  the same where CPUs and GPU share memory, without a ring
- *   gpu_test --made CHECKPOINT BLOB   whoever makes it, and in place: what is made from the checkpoint equals
+ *   gpu_test --made CHECKPOINT BLOB   whoever makes it: what is made from the checkpoint equals
  *                             its blob; --made-once: in few ways
  *   gpu_test --made-on-cpus FUNCTION CHECKPOINT BLOB   the same, and the GPU cannot make it: FUNCTION fails
- *   gpu_test --elsewhere BLOB in place, but the memory is not shared: refused
  *   gpu_test --damaged BLOB   verification finds the damage
  *   gpu_test --no-gpu BLOB    there is no GPU, or the driver fails: NO_GPU, with a reason */
 #include <mxfp4_repack.h>
@@ -66,10 +64,10 @@ static mxfp4_repack_status read_layer(mxfp4_repack_gpu *gpu, const mxfp4_repack_
   return mxfp4_repack_gpu_read(gpu, blob, requests, (size_t)layer.num_tensors, &options);
 }
 
-static int in_place, pass, few;
+static int pass, few;
 
 static mxfp4_repack_gpu *open_gpu(int threads, int64_t ring, int ranks) {
-  mxfp4_repack_gpu_options options = {sizeof options, threads, in_place, ring, ranks, pass};
+  mxfp4_repack_gpu_options options = {sizeof options, threads, ring, ranks, pass};
   mxfp4_repack_gpu *gpu;
   CHECK(mxfp4_repack_gpu_open(0, &options, &gpu) == MXFP4_REPACK_OK);
   return gpu;
@@ -79,9 +77,8 @@ static mxfp4_repack_gpu *open_gpu(int threads, int64_t ring, int ranks) {
 static void check_layers(const mxfp4_repack_blob *blob, const mxfp4_repack_blob *stored) {
   const int threads[] = {1, 2, 14, 14}, mib[] = {4, 0, 24, 5}; /* the last: for one thread only */
   const int ranks[] = {3, 2, 8, 0};
-  /* In place there is no ring, and nothing is begun. */
-  const int rings = in_place ? 3 : 4, modes = few ? 1 : in_place ? 4 : 2 * BEGUN_MODES;
-  for (int t = few ? 2 : in_place; t < rings; ++t) {
+  const int modes = few ? 1 : 2 * BEGUN_MODES;
+  for (int t = few ? 2 : 0; t < 4; ++t) {
     mxfp4_repack_gpu *gpu = open_gpu(threads[t], (int64_t)mib[t] << 20, ranks[t]);
     for (int64_t index = 0; index < mxfp4_repack_num_layers(blob); ++index) {
       const mxfp4_repack_layer layer = layer_of(blob, index);
@@ -131,9 +128,6 @@ static void check_made(const char *checkpoint, const mxfp4_repack_blob *stored, 
     if (made_by == NULL || pass < 2) check_layers(made, stored);
   }
   pass = 0;
-  in_place = 1;
-  check_layers(made, stored);
-  in_place = 0;
   mxfp4_repack_close(made);
 }
 
@@ -144,7 +138,7 @@ static void check_file(const char *file) {
   CHECK(mxfp4_repack_num_layers(opened) == 1 && *layer_of(opened, 0).prefix == 0);
   CHECK(*mxfp4_repack_manifest(opened, NULL) == 0 && *mxfp4_repack_header(opened, 0, NULL) == '{');
   CHECK(mxfp4_repack_check_file(opened, 0, NULL) == MXFP4_REPACK_USAGE);
-  for (in_place = 0; in_place < 2; ++in_place) check_layers(opened, opened);
+  check_layers(opened, opened);
   mxfp4_repack_close(opened);
 }
 
@@ -205,29 +199,13 @@ int main(int argc, char **argv) {
     check_made(argv[argc - 2], blob, argc > 4 ? made_by : NULL);
   } else if (argc == 4 && strcmp(argv[1], "--file") == 0) {
     check_file(argv[2]);
-  } else if (strcmp(argv[1], "--in-place") == 0) {
-    in_place = 1;
-    check_layers(blob, blob);
-  } else if (strcmp(argv[1], "--elsewhere") == 0) {
-    in_place = 1;
-    const mxfp4_repack_layer layer = layer_of(blob, 0);
-    unsigned char *memory = allocate(layer.bytes + 8 * layer.num_tensors);
-    int64_t offsets[16];
-    mxfp4_repack_gpu *gpu = open_gpu(2, 0, 1);
-    CHECK(mxfp4_repack_gpu_read(gpu, blob, NULL, 0, NULL) == MXFP4_REPACK_OK);
-    const mxfp4_repack_status status = read_layer(gpu, blob, 0, memory, offsets, 1, PLACED);
-    puts(mxfp4_repack_last_error());
-    CHECK(status == MXFP4_REPACK_USAGE);
-    mxfp4_repack_gpu_close(gpu);
-    free(memory);
   } else {
     int64_t offsets[16];
     const mxfp4_repack_layer layer = layer_of(blob, 0);
     unsigned char *memory = allocate(layer.bytes + 8 * layer.num_tensors);
     mxfp4_repack_gpu *gpu = NULL;
     const mxfp4_repack_status want = strcmp(argv[1], "--damaged") == 0 ? MXFP4_REPACK_INPUT : MXFP4_REPACK_NO_GPU;
-    in_place = getenv("IN_PLACE") != NULL;
-    mxfp4_repack_gpu_options options = {.struct_size = sizeof options, .in_place = in_place};
+    mxfp4_repack_gpu_options options = {.struct_size = sizeof options};
     mxfp4_repack_status status = mxfp4_repack_gpu_open(0, &options, &gpu);
     if (status == MXFP4_REPACK_OK) status = read_layer(gpu, blob, 0, memory, offsets, 1, NOTHING);
     puts(mxfp4_repack_last_error());

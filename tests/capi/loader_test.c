@@ -97,7 +97,7 @@ static void check_ranges(const mxfp4_repack_blob *blob, const unsigned char *exp
   }
 }
 
-/* Pieces of every size give the tensor, and those of mxfp4_repack_cut too. */
+/* Pieces of every size give the tensor. */
 static void check_parts(const mxfp4_repack_blob *blob, const unsigned char *expected) {
   const mxfp4_repack_read_options options = options_of(1, 0);
   for (int64_t i = 0; i < layer_of(blob, 0).num_tensors; ++i) {
@@ -106,8 +106,7 @@ static void check_parts(const mxfp4_repack_blob *blob, const unsigned char *expe
     for (int64_t limit = tensor.bytes / 5 + 1; limit < 2 * tensor.bytes; limit *= 3) {
       memset(memory, 0xEE, (size_t)tensor.bytes);
       for (int64_t begin = 0, end = 0; begin < tensor.bytes; begin = end) {
-        CHECK(mxfp4_repack_cut(blob, 0, i, begin, limit, &end) == MXFP4_REPACK_OK);
-        CHECK(end > begin && end <= tensor.bytes && end - begin <= limit);
+        end = begin + (limit < tensor.bytes - begin ? limit : tensor.bytes - begin);
         CHECK(mxfp4_repack_read_part(blob, 0, i, begin, memory + begin, end - begin, &options) ==
               MXFP4_REPACK_OK);
       }
@@ -116,9 +115,6 @@ static void check_parts(const mxfp4_repack_blob *blob, const unsigned char *expe
     CHECK(mxfp4_repack_read_part(blob, 0, i, 1, memory, tensor.bytes, NULL) == MXFP4_REPACK_USAGE);
     CHECK(mxfp4_repack_read_part(blob, 0, i, -1, memory, 1, NULL) == MXFP4_REPACK_USAGE);
     CHECK(mxfp4_repack_read_part(blob, 0, i, 0, NULL, 1, NULL) == MXFP4_REPACK_USAGE);
-    int64_t end;
-    CHECK(mxfp4_repack_cut(blob, 0, i, tensor.bytes, 1, &end) == MXFP4_REPACK_USAGE);
-    CHECK(mxfp4_repack_cut(blob, 0, i, 0, 0, &end) == MXFP4_REPACK_USAGE);
     free(memory);
   }
   size_t size = 0;
@@ -149,14 +145,12 @@ static void check_null_handles(void) {
   mxfp4_repack_run run = {.struct_size = sizeof run};
   mxfp4_repack_stream *stream;
   mxfp4_repack_request request = {0, 0, 0, -1, NULL, 0};
-  int64_t end;
   char byte, sum[33];
   CHECK(mxfp4_repack_get_layer(NULL, 0, &layer) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_get_tensor(NULL, 0, 0, &tensor) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_read_layer(NULL, 0, &byte, 1, NULL) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_read_part(NULL, 0, 0, 0, &byte, 1, NULL) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_check_file(NULL, 0, NULL) == MXFP4_REPACK_USAGE);
-  CHECK(mxfp4_repack_cut(NULL, 0, 0, 0, 1, &end) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_stream_open(NULL, 0, NULL, 0, &byte, 1, 1, NULL, &stream) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_stream_next(NULL, &run) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_stream_give_back(NULL) == MXFP4_REPACK_USAGE);

@@ -321,10 +321,6 @@ class Objects(unittest.TestCase):
 
     def test_names_and_limits(self):
         layer = mxfp4_repack.open_blob(blob())[0]
-        size = layer.info("w2_weight").nbytes
-        for limit in (size, 2**63 - 1, 2**63, 2**64 + 5, 2**70):
-            self.assertEqual(list(layer.pieces("w2_weight", limit))[-1][1], size)
-            self.assertEqual(list(layer.pieces("w2_weight", limit)), list(layer.pieces("w2_weight", size)), limit)
         ring = np.zeros(1 << 14, "u1")
         for names in (None, 5, "w2_weight"):
             with self.subTest(names), self.assertRaisesRegex(ArgumentError, "names: "):

@@ -108,8 +108,6 @@ class Caller:
             "read_layer": lambda: [blob, number(), self.place(), self.room(), options()],
             "check_file": lambda: [blob, number(), options()],
             "read_part": lambda: [blob, number(), number(), number(), self.place(), self.room(), options()],
-            "cut": lambda: [blob, number(), number(), number(), number(),
-                            self.pick([None, ctypes.byref(ctypes.c_int64())])],
             "gpu_open": lambda: [ctypes.c_int32(self.pick([0, -1, 99])), self.structure(whole=32), self.out()],
             "gpu_discard": lambda: [None],
             "stream_open": lambda: [blob, number(), self.pick([None, (ctypes.c_int64 * 4)(*[self.pick(NUMBERS) for _ in "abcd"])]),
@@ -121,7 +119,7 @@ class Caller:
         }[name]()
 
     NAMES = ["open", "open_with", "open_checkpoint", "open_checkpoint_for", "checksum", "manifest", "header", "num_layers", "get_layer",
-             "get_tensor", "read_layer", "check_file", "read_part", "cut", "gpu_open", "gpu_discard", "stream_open",
+             "get_tensor", "read_layer", "check_file", "read_part", "gpu_open", "gpu_discard", "stream_open",
              "stream_next", "stream_give_back", "close", "gpu_close", "stream_close", "read", "gpu_read", "gpu_begin", "gpu_make"]
     OPENS = {"open": "close", "open_with": "close", "open_checkpoint": "close", "open_checkpoint_for": "close", "gpu_open": "gpu_close",
              "stream_open": "stream_close"}

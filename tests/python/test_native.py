@@ -76,23 +76,6 @@ class Native(unittest.TestCase):
                 self.assertTrue(self.streamed(layer, 1 << 18, 2) == stored)
             self.assertFalse(layer.direct)
 
-    def test_pieces(self):
-        for method in ("none", "zstd"):
-            with mxfp4_repack.open_blob(f"native-{method}") as blob, blob.layer(0) as layer:
-                for name in layer.tensors:
-                    for limit in (7, 4096, 1 << 20):
-                        cuts = list(layer.pieces(name, limit))
-                        self.assertEqual([cuts[0][0], cuts[-1][1]], [0, layer.info(name).nbytes])
-                        for (_, end), (begin, _) in zip(cuts, cuts[1:]):
-                            self.assertEqual(end, begin)
-                        self.assertLessEqual(max(end - begin for begin, end in cuts), limit)
-
-    def test_a_cut_that_fails_ends(self):
-        with mxfp4_repack.open_blob("native-zstd") as blob, blob.layer(0) as layer:
-            for begin, limit in ((0, 0), (-1, 7)):
-                with self.assertRaises(mxfp4_repack.BlobError):
-                    list(layer._file.cuts(0, begin, limit))
-
     def test_needs_no_other_package(self):
         with mock.patch.dict(sys.modules, {"zstandard": None, "xxhash": None}):
             self.assertEqual(self.read("native-zstd"), self.of_files())

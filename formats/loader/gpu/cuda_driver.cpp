@@ -27,7 +27,6 @@ CudaDriver load_driver() {
   find_function(library, "cuGetErrorString", driver.error_string);
   find_function(library, "cuInit", driver.init);
   find_function(library, "cuDeviceGet", driver.device);
-  find_function(library, "cuDeviceGetAttribute", driver.device_attribute);
   find_function(library, "cuDeviceGetPCIBusId", driver.pci_bus_id);
   find_function(library, "cuDevicePrimaryCtxRetain", driver.retain_primary);
   find_function(library, "cuDevicePrimaryCtxRelease_v2", driver.release_primary);
@@ -44,7 +43,6 @@ CudaDriver load_driver() {
   find_function(library, "cuMemHostRegister_v2", driver.register_host);
   find_function(library, "cuMemHostUnregister", driver.unregister_host);
   find_function(library, "cuMemHostGetDevicePointer_v2", driver.host_address);
-  find_function(library, "cuPointerGetAttribute", driver.pointer_attribute);
   find_function(library, "cuMemAlloc_v2", driver.allocate);
   find_function(library, "cuMemFree_v2", driver.free);
   find_function(library, "cuMemcpyHtoD_v2", driver.copy_now);

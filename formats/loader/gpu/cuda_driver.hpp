@@ -26,7 +26,6 @@ class NoKernel : public GpuError {
 struct CudaDriver {
   using Result = int;                           // 0: success
   static constexpr Result kNotReady = 600;      // of query
-  static constexpr Result kInvalidValue = 1;    // of pointer_attribute: the driver does not know it
   static constexpr Result kNotSupported = 801;  // of copy_batch
   using Device = int;
   using Address = uint64_t;  // of a GPU's memory
@@ -48,7 +47,6 @@ struct CudaDriver {
   Result (*error_string)(Result, const char**);
   Result (*init)(unsigned flags);
   Result (*device)(Device*, int ordinal);
-  Result (*device_attribute)(int* value, int attribute, Device);
   Result (*pci_bus_id)(char* text, int size, Device);
   Result (*retain_primary)(Context*, Device);
   Result (*release_primary)(Device);
@@ -65,7 +63,6 @@ struct CudaDriver {
   Result (*register_host)(void*, size_t bytes, unsigned flags);
   Result (*unregister_host)(void*);
   Result (*host_address)(Address*, void*, unsigned flags);
-  Result (*pointer_attribute)(void* value, int attribute, Address);
   Result (*allocate)(Address*, size_t bytes);
   Result (*free)(Address);
   Result (*copy_now)(Address, const void*, size_t bytes);  // from any memory; over when it returns

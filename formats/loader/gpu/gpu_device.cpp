@@ -77,27 +77,6 @@ GpuDevice::GpuDevice(int number)
   }
 }
 
-bool GpuDevice::is_shared(const void* memory) const {
-  constexpr int kMemoryType = 2;        // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-  constexpr int kIsManaged = 8;         // CU_POINTER_ATTRIBUTE_IS_MANAGED
-  constexpr unsigned kHost = 1;         // CU_MEMORYTYPE_HOST
-  constexpr int kReachesPageable = 88;  // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
-  const InContext current(cuda_, context_);
-  const auto address = std::bit_cast<CudaDriver::Address>(memory);
-  unsigned type = 0;
-  const CudaDriver::Result known = cuda_.pointer_attribute(&type, kMemoryType, address);
-  if (known == CudaDriver::kInvalidValue) {  // the system's own memory
-    int reaches = 0;
-    cuda_.check(cuda_.device_attribute(&reaches, kReachesPageable, device_),
-                "cuDeviceGetAttribute");
-    return reaches != 0;
-  }
-  cuda_.check(known, "cuPointerGetAttribute");
-  int managed = 0;
-  cuda_.check(cuda_.pointer_attribute(&managed, kIsManaged, address), "cuPointerGetAttribute");
-  return type == kHost || managed != 0;
-}
-
 GpuDevice::~GpuDevice() {
   if (gather_.valid()) gather_.wait();
   give_back([&] {

@@ -28,8 +28,6 @@ class GpuDevice {
   // The driver takes a quarter of a second to compile it, unless it kept it from another process. It does
   // so beside other work, and this waits for it. Throws NoKernel.
   [[nodiscard]] CudaDriver::Function gather() const { return gather_.get(); }
-  // Whether memory is the CPUs' and the GPU's at once. Throws GpuError.
-  [[nodiscard]] bool is_shared(const void* memory) const;
   // CPUs near the GPU; empty where the system does not say.
   [[nodiscard]] const std::vector<int>& near_cpus() const { return near_cpus_; }
 

@@ -69,11 +69,6 @@ class Layer:
         return self._file.path
 
     @property
-    def decoded_bytes(self) -> int:
-        """Bytes of tensors that were given so far."""
-        return self._file.decoded_bytes
-
-    @property
     def direct(self) -> bool:
         """Whether tensors are read past the system's page cache; see open_blob."""
         return self._file.direct
@@ -156,7 +151,7 @@ class Layer:
         numbers = [self._numbers[self.info(name).name] for name in names]
         if len(set(names)) < len(numbers):
             raise ArgumentError(self.path, "names", f"{names} names a tensor twice")
-        return self._file.stream(numbers, ring, run_bytes, threads)
+        return NativeStream(self._file, numbers, ring, run_bytes, threads)
 
     def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> NativeGpuRead:
         """Begins to read whole tensors to the GPU; place() of what comes back says where to."""
@@ -170,16 +165,6 @@ class Layer:
         """Makes tensors at `addresses`, by name, from the checkpoint's own that are held in the GPU's memory: by their
         names, address and bytes. Raises NotFoundError for the first that is missing; nothing is changed then."""
         make_on_gpu(self._file, gpu, [self._numbers[name] for name in addresses], list(addresses.values()), held)
-
-    def pieces(self, name: str, limit: int, begin: int = 0) -> Iterator[Tuple[int, int]]:
-        """Cuts a tensor's bytes from `begin` on into (begin, end) of at most `limit` bytes, at the
-        ends of frames where `limit` allows."""
-        info = self.info(name)
-        if whole_number(limit, self.path, "limit") < 1:
-            raise ArgumentError(self.path, "limit", f"{limit}, expected at least 1")
-        if not 0 <= whole_number(begin, self.path, "begin") <= info.nbytes:
-            raise SizeError(self.path, info.full_name, f"byte {begin} of {info.nbytes}")
-        yield from self._file.cuts(self._numbers[name], begin, min(limit, max(1, info.nbytes)))
 
     def check_file(self) -> None:
         """Reads the whole file; ChecksumError unless its checksum is the manifest's."""

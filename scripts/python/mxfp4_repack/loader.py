@@ -18,13 +18,13 @@ import os
 import re
 import threading
 from collections import deque
-from typing import Any, Deque, Dict, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, Deque, Dict, Mapping, Optional, Sequence
 
 import torch
 
 from mxfp4_repack.errors import DependencyError
-from mxfp4_repack.native import Bytes, NativeStream
-from mxfp4_repack.native_gpu import NativeGpu, NativeGpuRead, open_gpu
+from mxfp4_repack.native import NativeStream
+from mxfp4_repack.native_gpu import NativeGpu, open_gpu
 from mxfp4_repack.readers import readers_of_rank
 from mxfp4_repack.tensors import TensorInfo, tensor_view
 
@@ -35,6 +35,7 @@ DEFAULT_RING_BYTES = 64 << 20  # a power of two: torch rounds pinned memory up t
 RUNS_IN_RING = 8
 RUNS_COPYING = 2  # while the next is read: a stream allows no more
 
+Layer = Any  # of layer.py, which imports this module
 Flats = Mapping[str, torch.Tensor]  # uint8, what tensors lie in, by the tensors' names
 
 
@@ -49,32 +50,13 @@ def _ranks() -> int:
     return 1
 
 
-class Readable(Protocol):
-    """A layer of a blob, in an open file."""
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def tensors(self) -> Tuple[str, ...]: ...
-
-    def info(self, name: str) -> TensorInfo: ...
-
-    def stream(self, names: Sequence[str], ring: Bytes, run_bytes: int,
-               threads: int) -> NativeStream: ...
-
-    def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> NativeGpuRead: ...
-
-    def read_into(self, name: str, begin: int, out: Bytes, threads: int = 1) -> None: ...
-
-
 def _allocate(infos: Sequence[TensorInfo], device: Any) -> Dict[str, torch.Tensor]:
     """The flat bytes that each tensor lies in, not filled, info.slack_bytes longer."""
     return {info.name: torch.empty(info.nbytes + info.slack_bytes, dtype=torch.uint8, device=device)
             for info in infos}
 
 
-def _views(layer: Readable, infos: Sequence[TensorInfo], flats: "Flats") -> Dict[str, torch.Tensor]:
+def _views(layer: Layer, infos: Sequence[TensorInfo], flats: "Flats") -> Dict[str, torch.Tensor]:
     return {info.name: tensor_view(info, flats[info.name], layer.path) for info in infos}
 
 
@@ -120,7 +102,7 @@ class Loader:
             if self._gpu is not None:
                 self._gpu.close()
 
-    def load(self, layer: Readable, names: Optional[Sequence[str]] = None) -> Dict[str, torch.Tensor]:
+    def load(self, layer: Layer, names: Optional[Sequence[str]] = None) -> Dict[str, torch.Tensor]:
         """{name: tensor} of the layer's tensors, or of `names`, as tensor_view makes them.
 
         Each has storage of its own, info.slack_bytes longer than the tensor and zero there. All
@@ -130,12 +112,12 @@ class Loader:
         infos = [layer.info(name) for name in (layer.tensors if names is None else names)]
         return _views(layer, infos, self._load(layer, infos, None))
 
-    def load_into(self, layer: Readable, flats: Mapping[str, torch.Tensor]) -> None:
+    def load_into(self, layer: Layer, flats: Mapping[str, torch.Tensor]) -> None:
         """As load(), to memory that is there: flats holds uint8 tensors by name, on this device, of info.nbytes
         or info.slack_bytes more. Nothing is allocated on a GPU. After an error their content is undefined."""
         self._load(layer, [layer.info(name) for name in flats], flats)
 
-    def make_into(self, layer: Any, flats: Flats, tensors: Mapping[str, torch.Tensor]) -> None:
+    def make_into(self, layer: Layer, flats: Flats, tensors: Mapping[str, torch.Tensor]) -> None:
         """As load_into(), from the checkpoint's tensors, by name, in this GPU's memory in place of its files. Raises
         NotFoundError for the first that is missing; nothing is changed then."""
         with self._lock:
@@ -151,7 +133,7 @@ class Loader:
             self._open_gpu()
         return self._gpu is not None
 
-    def _load(self, layer: Readable, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats":
+    def _load(self, layer: Layer, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats":
         with self._lock:
             if self.device.type == "cuda":
                 flats = self._directly(layer, infos, given)
@@ -169,7 +151,7 @@ class Loader:
                 flat.copy_(flats[name][:flat.numel()])
         return given
 
-    def _directly(self, layer: Readable, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats | None":
+    def _directly(self, layer: Layer, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats | None":
         """None where the library cannot."""
         if not self._opened():
             return None
@@ -190,7 +172,7 @@ class Loader:
             reading.close()
         return flats
 
-    def _by_stream(self, layer: Readable, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats":
+    def _by_stream(self, layer: Layer, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats":
         if self._stream is None or self._ring is None:
             with torch.cuda.device(self.device):
                 self._stream = torch.cuda.Stream()
@@ -274,18 +256,18 @@ def prepare(device: Any) -> None:
     threading.Thread(target=make, name="mxfp4-repack-prepare").start()
 
 
-def load(layer: Readable, device: Any, names: Optional[Sequence[str]] = None,
+def load(layer: Layer, device: Any, names: Optional[Sequence[str]] = None,
          ) -> Dict[str, torch.Tensor]:
     """Loader.load() with the device's kept loader, which the first call makes."""
     return _kept(_with_index(device)).load(layer, names)
 
 
-def load_into(layer: Readable, device: Any, flats: Flats) -> None:
+def load_into(layer: Layer, device: Any, flats: Flats) -> None:
     """Loader.load_into() with the device's kept loader."""
     _kept(_with_index(device)).load_into(layer, flats)
 
 
-def make_into(layer: Any, device: Any, flats: Flats, tensors: Mapping[str, torch.Tensor]) -> None:
+def make_into(layer: Layer, device: Any, flats: Flats, tensors: Mapping[str, torch.Tensor]) -> None:
     """Loader.make_into() with the device's kept loader."""
     _kept(_with_index(device)).make_into(layer, flats, tensors)
 

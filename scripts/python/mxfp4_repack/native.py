@@ -10,7 +10,7 @@ import functools
 import os
 import threading
 from pathlib import Path
-from typing import Any, Dict, Iterator, NamedTuple, Optional, Sequence, Set, Tuple, Type
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Set, Tuple, Type
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,6 @@ def _declared(found: Any) -> Any:
             ("get_tensor", status, [POINTER, SIZE, SIZE, ctypes.POINTER(structures.Tensor)]),
             ("check_file", status, [POINTER, SIZE, options]),
             ("read_part", status, [POINTER, SIZE, SIZE, SIZE, POINTER, SIZE, options]),
-            ("cut", status, [POINTER, SIZE, SIZE, SIZE, SIZE, ctypes.POINTER(SIZE)]),
             ("stream_open", status, [POINTER, SIZE, ctypes.POINTER(SIZE), size, POINTER, SIZE, SIZE,
                                      options, handle]),
             ("stream_next", status, [POINTER, ctypes.POINTER(structures.Run)]),
@@ -251,7 +250,6 @@ class NativeStream:
             self._layer.check(self._blob.functions.mxfp4_repack_stream_next(self._open(), ctypes.byref(run)))
             if run.bytes == 0:
                 return None
-            self._layer.decoded_bytes += run.bytes
             return Run(self._order[run.tensor], run.begin, run.begin + run.bytes,
                        run.memory - self._ring.ctypes.data)
 
@@ -286,7 +284,7 @@ class NativeLayer:
 
     def __init__(self, blob: NativeBlob, number: int, path: str, names: Sequence[str],
                  sizes: Sequence[int], compressed: bool) -> None:
-        self.path, self.number, self.decoded_bytes = path, number, 0
+        self.path, self.number = path, number
         self._blob: Optional[NativeBlob] = blob
         self._names, self._sizes, self._compressed = names, sizes, compressed
         self._facts()
@@ -320,10 +318,6 @@ class NativeLayer:
         blob, options = self.blob(), structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=threads)
         self.check(blob.functions.mxfp4_repack_check_file(blob.handle, self.number, ctypes.byref(options)))
 
-    def stream(self, tensors: Sequence[int], ring: Bytes, run_bytes: int, threads: int) -> NativeStream:
-        """Streams the tensors of these numbers through `ring`."""
-        return NativeStream(self, tensors, ring, run_bytes, threads)
-
     def requests(self, tensors: Sequence[int], addresses: Optional[Sequence[int]] = None) -> Any:
         """What asks the library for the tensors of these numbers, whole; addresses: where to, if that is known."""
         return (structures.Request * len(tensors))(*(
@@ -338,14 +332,3 @@ class NativeLayer:
                                verify=int(whole or self._compressed))
         self.check(blob.functions.mxfp4_repack_read_part(
             blob.handle, self.number, tensor, begin, out.ctypes.data, out.size, ctypes.byref(options)))
-        self.decoded_bytes += out.size
-
-    def cuts(self, tensor: int, begin: int, limit: int) -> Iterator[Tuple[int, int]]:
-        """Cuts a tensor's bytes from `begin` on into pieces of at most `limit` bytes, at frames' ends where
-        they can be."""
-        blob, stop = self.blob(), SIZE()
-        while begin < self._sizes[tensor]:
-            self.check(blob.functions.mxfp4_repack_cut(blob.handle, self.number, tensor, begin, limit,
-                                                       ctypes.byref(stop)))
-            yield begin, stop.value
-            begin = stop.value

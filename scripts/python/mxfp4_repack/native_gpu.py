@@ -35,14 +35,12 @@ class NativeGpu:
         self.close()
 
 
-def open_gpu(device: int, threads: int, ring_bytes: int,
-             in_place: bool = False, ranks: int = 1, makes: str = "") -> Optional[NativeGpu]:
-    """The CUDA GPU of this number. None without a CUDA driver, and when it fails. in_place: without a
-    ring, to memory that CPUs and GPU share. ranks: processes of this host that load at once. makes: who
-    makes what a checkpoint's layout has to make, "cpu", "gpu", or "" for the GPU if it can."""
+def open_gpu(device: int, threads: int, ring_bytes: int, ranks: int = 1, makes: str = "") -> Optional[NativeGpu]:
+    """The CUDA GPU of this number. None without a CUDA driver, and when it fails. ranks: processes of this host that
+    load at once. makes: who makes what a checkpoint's layout has to make, "cpu", "gpu", or "" for the GPU if it can."""
     functions = library()
-    options = structures.GpuOptions(ctypes.sizeof(structures.GpuOptions), threads=threads, in_place=in_place,
-                          ring_bytes=ring_bytes, ranks=ranks, makes=("", "cpu", "gpu").index(makes))
+    options = structures.GpuOptions(ctypes.sizeof(structures.GpuOptions), threads=threads, ring_bytes=ring_bytes,
+                                    ranks=ranks, makes=("", "cpu", "gpu").index(makes))
     handle = POINTER()
     if functions.mxfp4_repack_gpu_open(device, ctypes.byref(options), ctypes.byref(handle)) != OK:
         return None
@@ -71,7 +69,6 @@ class NativeGpuRead:
         """Returns when all bytes have arrived and were compared with the manifest's checksums."""
         self._begun = False
         self._call(self._blob.functions.mxfp4_repack_gpu_read)
-        self._layer.decoded_bytes += sum(request.bytes for request in self._requests)
 
     def close(self) -> None:
         begun, self._begun = self._begun, False

@@ -16,8 +16,7 @@ class ReadOptions(ctypes.Structure):
 
 
 class GpuOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("threads", INT32), ("in_place", INT32),
-                ("ring_bytes", SIZE), ("ranks", INT32), ("makes", INT32)]
+    _fields_ = [("struct_size", ctypes.c_size_t), ("threads", INT32), ("ring_bytes", SIZE), ("ranks", INT32), ("makes", INT32)]
 
 
 class Request(ctypes.Structure):
