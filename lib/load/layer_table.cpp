@@ -23,6 +23,8 @@ constexpr std::array kDownPart = {Projection::kDown};
 // torch copies no F4 into the bytes of a parameter.
 constexpr std::array kCodeTypes = {DType::kU8, DType::kI8};
 constexpr std::array kFloatTypes = {DType::kBF16, DType::kF16, DType::kF32};
+// Containers without BF16 hold its bits as integers.
+constexpr std::array kLoadedBiases = {DType::kBF16, DType::kF16, DType::kF32, DType::kU16};
 
 bool is_float(DType dtype) { return std::ranges::find(kFloatTypes, dtype) != kFloatTypes.end(); }
 
@@ -31,7 +33,9 @@ bool is_float(DType dtype) { return std::ranges::find(kFloatTypes, dtype) != kFl
 LayerTable::FieldRule LayerTable::rule(Field field) const {
   if (field == Field::kCodes) return {"MXFP4 codes", kCodeTypes};
   if (field == Field::kScales) return {"e8m0 scales", scale_types(*row_, encodes_scales_)};
-  return {field == Field::kBias ? "a bias" : "an input scale", kFloatTypes};
+  if (field == Field::kInputScale) return {"an input scale", kFloatTypes};
+  if (row_->style == Style::kLoaded) return {"a bias", kLoadedBiases};
+  return {"a bias", kFloatTypes};
 }
 
 void LayerTable::check_dtype(const NamedTensor& tensor, Field field) const {
@@ -51,7 +55,7 @@ namespace {
 
 // Whether the blocks of 32 codes are a dimension of the codes.
 bool has_blocks(const StyleRow& row) {
-  return row.stacked && row.loader != Loader::kInklingStacked;
+  return row.suffixes[static_cast<size_t>(Field::kCodes)].ends_with("blocks");
 }
 
 }  // namespace
@@ -232,7 +236,7 @@ void LayerTable::check_tensor(size_t tensor, Projection projection, Field field,
   std::vector<int64_t> want;
   if (row_->stacked) want.push_back(sizes.dims.num_experts);
   if (field == Field::kInputScale) {
-    if (shape.rank() == 1 && shape[0] == 1) return;
+    if (!row_->stacked && shape.rank() == 1 && shape[0] == 1) return;
   } else {
     want.push_back(rows);
   }
@@ -267,7 +271,9 @@ SlotSource LayerTable::gather(std::span<const Projection> parts, Field field,
       const size_t tensor = require(expert, projection, field);
       const NamedTensor& found = (*tensors_)[tensor];
       if (tensor != before) check_tensor(tensor, projection, field, sizes);
-      const DType carried = is_float(found.spec.dtype) ? found.spec.dtype : DType::kU8;
+      const DType carried = is_float(found.spec.dtype)        ? found.spec.dtype
+                            : found.spec.dtype == DType::kU16 ? DType::kBF16
+                                                              : DType::kU8;
       if (before != kNone && carried != slot.dtype) {
         refuse_tensor(found, fmt::format("is {}, but {} is {}", dtype_name(found.spec.dtype),
                                          (*tensors_)[before].name, dtype_name(slot.dtype)));

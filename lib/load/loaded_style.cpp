@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -11,6 +10,7 @@
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/config_check.hpp"
+#include "lib/load/layer_table.hpp"
 #include "lib/load/style_rows.hpp"
 
 namespace mxfp4 {
@@ -21,20 +21,27 @@ constexpr std::array<std::string_view, 10> kBinding = {
     "layout",  "family",  "w13_order",   "bias_dtype",        "scale_fill",
     "tp_size", "ep_size", "num_experts", "intermediate_size", "hidden_size"};
 
-constexpr size_t kNoTensor = std::numeric_limits<size_t>::max();
-
-struct Parsed {
-  std::string_view prefix;
-  Slot slot;
+constexpr std::array kWords = {ProjectionWord{"w13", Projection::kGateUp},
+                               ProjectionWord{"w2", Projection::kDown}};
+constexpr StyleRow kRow = {
+    .style = Style::kLoaded,
+    .marker = ".",
+    .stacked = true,
+    .projections = kWords,
+    .suffixes = {"_weight", "_weight_scale", "_bias", "_input_scale"},
+    .methods = {},
+    .model = ModelRule::kAny,
+    .bias = BiasRule::kIgnored,
+    .every_layer = false,
+    .loader = Loader::kLoaded,
+    .family = Family::kGptOss,
+    .order = W13Order::kInterleaved,
+    .scale_fill = std::byte{0},
+    .bias_dtype = DType::kBF16,
+    .takes_exponents = true,
+    .encodes = false,
+    .method = {},
 };
-
-std::optional<Parsed> parse(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos || dot == 0) return std::nullopt;
-  const auto slot = slot_from_name(name.substr(dot + 1));
-  if (!slot) return std::nullopt;
-  return Parsed{name.substr(0, dot), *slot};
-}
 
 // The first component that is a number; empty if none is.
 std::optional<int64_t> layer_number(std::string_view prefix) {
@@ -47,109 +54,6 @@ std::optional<int64_t> layer_number(std::string_view prefix) {
 }
 
 bool is_draft(std::string_view prefix) { return prefix.starts_with("mtp."); }
-
-struct Group {
-  std::string prefix;
-  std::array<size_t, kAllSlots.size()> tensors;
-};
-
-// A stored dtype as the bytes we carry it in; a 16-bit integer bias is the bits of BF16.
-std::optional<DType> carried_dtype(Slot slot, DType dtype) {
-  switch (slot) {
-    case Slot::kW13Weight:
-    case Slot::kW2Weight:
-      if (dtype == DType::kU8 || dtype == DType::kI8 || dtype == DType::kF4) return DType::kU8;
-      return std::nullopt;
-    case Slot::kW13WeightScale:
-    case Slot::kW2WeightScale:
-      if (dtype == DType::kU8 || dtype == DType::kF8E8M0) return DType::kU8;
-      return std::nullopt;
-    case Slot::kW13Bias:
-    case Slot::kW2Bias:
-      if (dtype == DType::kU16) return DType::kBF16;
-      [[fallthrough]];
-    default:
-      if (dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32) return dtype;
-      return std::nullopt;
-  }
-}
-
-LayerDims read_dims(const NamedTensor& w13) {
-  const Shape& shape = w13.spec.shape;
-  if (shape.rank() != 3 || shape[1] % 2 != 0) {
-    refuse_tensor(w13,
-                  fmt::format("shape {} must be [experts, 2 * intermediate size, hidden size / 2]",
-                              shape.to_string()));
-  }
-  const int64_t codes = w13.spec.dtype == DType::kF4 ? 1 : kCodesPerByte;
-  LoadedSpec spec;
-  spec.dims = {shape[0], checked_mul(shape[2], codes), shape[1] / 2};
-  in_context(w13.file, [&] { in_context(w13.name, [&] { spec.check(); }); });
-  if (shape[0] == 0 || shape[1] == 0)
-    refuse_tensor(w13, fmt::format("shape {} is empty", shape.to_string()));
-  return spec.dims;
-}
-
-SlotSource read_slot(const NamedTensor& found, size_t index, Slot slot, const LayerDims& dims) {
-  const auto dtype = carried_dtype(slot, found.spec.dtype);
-  if (!dtype)
-    refuse_tensor(found,
-                  fmt::format("{} cannot be {}", slot_name(slot), dtype_name(found.spec.dtype)));
-  LoadedSpec spec{dims, DType::kBF16, true};
-  const Shape whole = spec.tensor(slot).shape;
-  std::vector<int64_t> want(whole.dims().begin(), whole.dims().end());
-  if (found.spec.dtype == DType::kF4) want.back() *= kCodesPerByte;
-  if (found.spec.shape != Shape(want)) {
-    refuse_tensor(
-        found, fmt::format("shape {} instead of {} ({} experts, hidden size {}, intermediate size "
-                           "{})",
-                           found.spec.shape.to_string(), Shape(want).to_string(), dims.num_experts,
-                           dims.hidden_size, dims.intermediate_size));
-  }
-  SlotSource source;
-  source.dtype = *dtype;
-  const int64_t share = found.spec.bytes() / dims.num_experts;
-  for (int64_t expert = 0; expert < dims.num_experts; ++expert) {
-    source.experts.push_back({Extent{index, expert * share, share}});
-  }
-  return source;
-}
-
-constexpr std::array kRequiredSlots = {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale,
-                                       Slot::kW2WeightScale};
-// Both slots of a pair are there, or neither.
-constexpr std::array kPairs = {std::array{Slot::kW13Bias, Slot::kW2Bias},
-                               std::array{Slot::kW13InputScale, Slot::kW2InputScale}};
-
-ExpertLayer read_layer(const std::vector<NamedTensor>& tensors, const Group& group) {
-  const auto at = [&](Slot slot) { return group.tensors[static_cast<size_t>(slot)]; };
-  const auto witness = std::find_if(group.tensors.begin(), group.tensors.end(),
-                                    [](size_t i) { return i != kNoTensor; });
-  const auto require = [&](Slot slot) {
-    if (at(slot) != kNoTensor) return;
-    throw Error::input(fmt::format("missing; the layer also has {}", tensors[*witness].name))
-        .at_key(fmt::format("{}.{}", group.prefix, slot_name(slot)))
-        .in_file(tensors[*witness].file);
-  };
-  for (const Slot slot : kRequiredSlots) require(slot);
-  for (const auto& [w13, w2] : kPairs) {
-    if (at(w13) != kNoTensor) require(w2);
-    if (at(w2) != kNoTensor) require(w13);
-  }
-  ExpertLayer layer;
-  layer.prefix = group.prefix;
-  const NamedTensor& w13 = tensors[at(Slot::kW13Weight)];
-  if (!carried_dtype(Slot::kW13Weight, w13.spec.dtype)) {
-    refuse_tensor(w13, fmt::format("w13_weight cannot be {}", dtype_name(w13.spec.dtype)));
-  }
-  layer.dims = read_dims(w13);
-  for (const Slot slot : kAllSlots) {
-    if (at(slot) == kNoTensor) continue;
-    layer.slots[static_cast<size_t>(slot)] =
-        read_slot(tensors[at(slot)], at(slot), slot, layer.dims);
-  }
-  return layer;
-}
 
 std::optional<std::string> attribute(const FindOptions& options, const std::string& key) {
   const auto found = options.attributes.find(key);
@@ -304,8 +208,8 @@ void number_layers(ModelLayers& model, const ModelConfig* config) {
 
 bool has_loaded_names(const std::vector<NamedTensor>& tensors) {
   return std::any_of(tensors.begin(), tensors.end(), [](const NamedTensor& tensor) {
-    const auto parsed = parse(tensor.name);
-    return parsed && (parsed->slot == Slot::kW13Weight || parsed->slot == Slot::kW2Weight);
+    const auto name = parse_expert_name(kRow, tensor.name);
+    return name && name->field == Field::kCodes;
   });
 }
 
@@ -318,11 +222,11 @@ std::map<std::string, std::string> binding_attributes(
     if (stated != attributes.end()) binding.insert(*stated);
   }
   for (const std::string_view name : names) {
-    const auto parsed = parse(name);
+    const auto parsed = parse_expert_name(kRow, name);
     if (!parsed) continue;
     binding.emplace("scale_fill", "0");
-    const bool bias = parsed->slot == Slot::kW13Bias || parsed->slot == Slot::kW2Bias;
-    if (bias) binding.emplace("bias_dtype", "not stated");  // the config decides
+    // Else the config decides.
+    if (parsed->field == Field::kBias) binding.emplace("bias_dtype", "not stated");
   }
   return binding;
 }
@@ -330,26 +234,28 @@ std::map<std::string, std::string> binding_attributes(
 ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors, const ModelConfig* config,
                                const FindOptions& options) {
   ModelLayers model;
-  std::vector<Group> groups;
+  std::vector<LayerTable> tables;
   std::unordered_map<std::string_view, size_t> by_prefix;
+  std::vector<bool> input_scales;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const auto parsed = parse(tensors[i].name);
-    if (!parsed) {
+    const auto name = parse_expert_name(kRow, tensors[i].name);
+    if (!name) {
       model.rest.push_back(i);
       continue;
     }
-    const auto [entry, added] = by_prefix.try_emplace(parsed->prefix, groups.size());
+    const auto [entry, added] = by_prefix.try_emplace(name->module, tables.size());
     if (added) {
-      groups.push_back({std::string(parsed->prefix), {}});
-      groups.back().tensors.fill(kNoTensor);
+      tables.emplace_back(tensors, kRow, *name, /*encodes_scales=*/false);
+      input_scales.push_back(false);
     }
-    size_t& place = groups[entry->second].tensors[static_cast<size_t>(parsed->slot)];
-    if (place != kNoTensor)
-      refuse_tensor(tensors[i], fmt::format("given twice, also in {}", tensors[place].file));
-    place = i;
+    tables[entry->second].add(i, *name);
+    if (name->field == Field::kInputScale) input_scales[entry->second] = true;
   }
-  if (groups.empty()) throw Error::input("no tensors named <prefix>.w13_weight");
-  for (const Group& group : groups) model.layers.push_back(read_layer(tensors, group));
+  if (tables.empty()) throw Error::input("no tensors named <prefix>.w13_weight");
+  for (size_t i = 0; i < tables.size(); ++i) {
+    model.layers.push_back(
+        tables[i].build({.num_experts = {}, .input_scales = input_scales[i], .biases = true}));
+  }
   number_layers(model, config);
   model.num_experts = model.layers.front().dims.num_experts;
   read_traits(model, options);

@@ -3,6 +3,7 @@
 #include "lib/load/module_rules.hpp"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <array>
@@ -13,27 +14,6 @@
 
 namespace mxfp4 {
 namespace {
-
-// Matches one [...] of a glob. `at` is the place after '['; returns the place after ']', or npos if
-// there is none.
-size_t match_set(std::string_view pattern, size_t at, char c, bool& hit) {
-  const bool negated = at < pattern.size() && pattern[at] == '!';
-  if (negated) ++at;
-  hit = false;
-  for (size_t i = at; i < pattern.size(); ++i) {
-    if (pattern[i] == ']' && i > at) {
-      hit = hit != negated;
-      return i + 1;
-    }
-    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
-      hit = hit || (pattern[i] <= c && c <= pattern[i + 2]);
-      i += 2;
-    } else {
-      hit = hit || pattern[i] == c;
-    }
-  }
-  return std::string_view::npos;
-}
 
 constexpr size_t kLongest = 512;  // of a pattern or name: the matcher recurses over the pattern
 
@@ -99,7 +79,8 @@ bool matches(const ModuleQuantization& rule, std::string_view module, const std:
   }
   // Quark's own rule: a pattern without a star names modules, and those within stand for the whole.
   const bool glob = rule.pattern.find('*') != std::string::npos;
-  return glob ? glob_match(rule.pattern, module) : rule.pattern.find(module) != std::string::npos;
+  return glob ? glob_match(rule.pattern, std::string(module))
+              : rule.pattern.find(module) != std::string::npos;
 }
 
 // The same projection's name in the other words that models have for it; empty if there is none.
@@ -211,38 +192,8 @@ bool regex_found(const std::string& pattern, const std::string& name) {
   return matches_regex(pattern, name, std::regex_constants::match_default);
 }
 
-bool glob_match(std::string_view pattern, std::string_view name) {
-  size_t p = 0;
-  size_t n = 0;
-  size_t star = std::string_view::npos;
-  size_t star_name = 0;
-  while (n < name.size()) {
-    bool hit = false;
-    size_t next = p + 1;
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      star_name = n;
-      continue;
-    }
-    if (p < pattern.size() && pattern[p] == '[') next = match_set(pattern, p + 1, name[n], hit);
-    if (next == std::string_view::npos) {  // an unclosed set is a plain bracket
-      next = p + 1;
-      hit = name[n] == '[';
-    } else if (p < pattern.size() && pattern[p] != '[') {
-      hit = pattern[p] == '?' || pattern[p] == name[n];
-    }
-    if (hit) {
-      p = next;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++star_name;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+bool glob_match(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
 }
 
 }  // namespace mxfp4

@@ -31,7 +31,7 @@ namespace mxfp4 {
 [[nodiscard]] std::string renamed(std::span<const Rename> renames, std::string name);
 
 // Shell-style match of a whole name: '*', '?' and [...] sets, as Python's fnmatch.
-[[nodiscard]] bool glob_match(std::string_view pattern, std::string_view name);
+[[nodiscard]] bool glob_match(const std::string& pattern, const std::string& name);
 
 // Whether a regular expression can be matched: not too long, without many repetitions by number,
 // and of the signs that Python and ECMAScript share.

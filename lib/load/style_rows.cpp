@@ -287,7 +287,7 @@ std::optional<ExpertTensorName> parse_expert_name(const StyleRow& row, std::stri
       out.word = tail.substr(0, candidate.word.size());
       out.projection = candidate.projection;
       out.field = static_cast<Field>(field);
-      if (!parse_layer(out)) return std::nullopt;
+      if (row.style != Style::kLoaded && !parse_layer(out)) return std::nullopt;
       return out;
     }
   }
