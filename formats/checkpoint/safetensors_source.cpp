@@ -37,7 +37,9 @@ class LocalFolder final : public CheckpointFolder {
     std::error_code error;
     for (fs::directory_iterator at(dir_, error), end; !error && at != end; at.increment(error)) {
       std::string name = at->path().filename().string();
-      if (name.ends_with(kSafetensorsSuffix)) names.push_back(std::move(name));
+      // As globs do: "._model.safetensors" is a Mac's note on a file.
+      const bool weights = name.ends_with(kSafetensorsSuffix) && !name.starts_with('.');
+      if (weights) names.push_back(std::move(name));
     }
     if (error) throw Error::input(fmt::format("{}", error.message())).in_file(dir_.string());
     return names;

@@ -214,6 +214,26 @@ std::optional<int64_t> read_heads(const ConfigFields& fields, const char* key) {
   return fields.size(key);
 }
 
+// Whether the model's type is float16: the outer object's word counts before the text model's.
+bool is_half(const ConfigFields& fields) {
+  for (const Json* level : {&fields.root(), fields.nested()}) {
+    if (level == nullptr) continue;
+    for (const char* key : {"dtype", "torch_dtype"}) {
+      const auto found = level->find(key);
+      if (found != level->end() && found->is_string()) return *found == "float16";
+    }
+  }
+  return false;
+}
+
+// fused_moe/expert_substitution.py (vLLM 0.33.0), get_expert_substitution_spec.
+bool replaces_experts(const ConfigFields& fields) {
+  static const Json::json_pointer kDeclared(
+      "/compression_config/transform_config/expert_substitution");
+  const Json* approximate = fields.find("approximate_experts");
+  return approximate != nullptr ? !approximate->empty() : fields.root().contains(kDeclared);
+}
+
 void read_fields(const ConfigFields& fields, ModelConfig& config) {
   config.hidden_size = first_size(fields, kHidden, config.hidden_size_key);
   config.intermediate_size = first_size(fields, kIntermediate, config.intermediate_size_key);
@@ -259,9 +279,8 @@ void read_fields(const ConfigFields& fields, ModelConfig& config) {
   }
   config.hidden_act = experts_activation(fields);
   config.latent_experts = fields.find("routed_expert_hidden_size") != nullptr;
-  const std::string dtype = fields.text("dtype");
-  config.half_precision = (dtype.empty() ? fields.text("torch_dtype") : dtype) == "float16";
-  config.replaced_experts = fields.find("approximate_experts") != nullptr;
+  config.half_precision = is_half(fields);
+  config.replaced_experts = replaces_experts(fields);
   config.situ_linear_beta = fields.find("activation_situ_linear_beta") != nullptr;
   config.scoring_func = fields.text("scoring_func");
   config.topk_method = fields.text("topk_method");

@@ -237,6 +237,9 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
   conversion.caller = facts.caller;
   conversion.deployment =
       resolve_deployment(rules, request.deployment, facts.caller, config_of(checkpoint));
+  if (const auto said = request.knobs.find("params_dtype"); said != request.knobs.end()) {
+    conversion.deployment.half_precision = said->second == "float16";
+  }
   if (const ModelConfig* config = config_of(checkpoint)) {
     check_activation(request, *config, conversion.deployment);
     conversion.deployment.model_class = model_class_of(*config);

@@ -87,7 +87,7 @@ struct Deployment {
   int64_t taken_groups = 1;
   std::string model_type = "gpt_oss";
   std::string quantization;       // quant_method as the config writes it; empty: not known
-  bool half_precision = false;    // the config says float16
+  bool half_precision = false;    // the model's type is float16
   bool replaced_experts = false;  // approximate_experts in config.json
   std::string model_class;        // the engine's own class of the model; empty: not known
   ClassLimits limits;             // of that class

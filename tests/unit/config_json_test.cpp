@@ -85,6 +85,28 @@ TEST(ModelConfig, TextConfigComesFirst) {
   EXPECT_EQ(config.quantization->name, "compressed-tensors");
 }
 
+TEST(ModelConfig, TheOuterTypeComesFirst) {
+  const auto half = [](const char* text) {
+    return parse_model_config(text, "c.json").half_precision;
+  };
+  EXPECT_TRUE(half(R"({"hidden_size": 64, "torch_dtype": "float16"})"));
+  EXPECT_TRUE(half(R"({"text_config": {"hidden_size": 64, "dtype": "float16"}})"));
+  EXPECT_TRUE(
+      half(R"({"dtype": "float16", "text_config": {"hidden_size": 64, "dtype": "bfloat16"}})"));
+  EXPECT_FALSE(
+      half(R"({"dtype": "bfloat16", "text_config": {"hidden_size": 64, "dtype": "float16"}})"));
+}
+
+TEST(ModelConfig, KnowsConstantsInPlaceOfExperts) {
+  const auto replaced = [](const char* text) {
+    return parse_model_config(text, "c.json").replaced_experts;
+  };
+  EXPECT_TRUE(replaced(R"({"hidden_size": 64, "approximate_experts": {"0": [1]}})"));
+  EXPECT_TRUE(replaced(R"({"hidden_size": 64, "compression_config": {"quant_method": "mxfp4",
+    "transform_config": {"expert_substitution": {"layers": {}}}}})"));
+  EXPECT_FALSE(replaced(R"({"hidden_size": 64, "approximate_experts": {}})"));
+}
+
 TEST(ModelConfig, KnowsTheOriginalGptOssForm) {
   const char* text = R"({"num_experts": 4, "rope_ntk_alpha": 1, "hidden_size": 64})";
   EXPECT_TRUE(parse_model_config(text, "c.json").original_gpt_oss);

@@ -151,6 +151,12 @@ TEST_F(SafetensorsSource, VisitsFilesInNaturalOrder) {
   EXPECT_EQ(names(), (Names{"a", "i", "j"}));
 }
 
+TEST_F(SafetensorsSource, LeavesHiddenFilesOut) {
+  write_tensors("model.safetensors", {"a"});
+  write("._model.safetensors", "a Mac's note on the file");
+  EXPECT_EQ(names(), std::vector<std::string>{"a"});
+}
+
 TEST_F(SafetensorsSource, NaturalOrderIsStrict) {
   EXPECT_TRUE(natural_less("a-2", "a-10"));
   EXPECT_FALSE(natural_less("a-10", "a-2"));

@@ -209,8 +209,8 @@ std::vector<LoadNoteRow> class_notes() {
        ""},
       {"float16",
        [](const Facts& f) { return f.question.deployment.half_precision && of_mxfp4_config(f); },
-       "config.json says float16, and the engine takes {quantization} in bfloat16 only: start-up "
-       "stops with ValueError unless --dtype bfloat16 is given",
+       "the model's type is float16, and the engine takes {quantization} in bfloat16 only: "
+       "start-up stops with ValueError (--dtype bfloat16 there, --knob params_dtype=bfloat16 here)",
        "", /*stops=*/true},
   };
 }

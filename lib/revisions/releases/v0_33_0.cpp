@@ -175,7 +175,7 @@ void refuse_replaced_experts(RuleSet& rules) {
   edit::add(rules.load_notes,
             {"replaced experts",
              [](const LoadFacts& f) { return f.question.deployment.replaced_experts; },
-             "config.json lists approximate_experts, which the engine serves unquantized only: "
+             "config.json has constants for experts, which the engine serves unquantized only: "
              "loading stops with NotImplementedError",
              "", /*stops=*/true});
 }
