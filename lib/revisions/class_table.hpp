@@ -103,13 +103,13 @@ inline constexpr std::string_view kClassTable = R"(
 @0.32.0 cuda,rocm,xpu,cpu les EmbeddingGemma2Model
 @0.32.0 cuda,rocm,xpu,cpu st ExaoneMoEForCausalLM
 @0.32.0 cuda,rocm,xpu,cpu - MellumForCausalLM
-@0.33.0 cuda,rocm,xpu,cpu t ClefFlashForJointSchema MiniCPMOcrForConditionalGeneration
+@0.33.0 cuda,rocm,xpu,cpu st AliceAIForCausalLM Step5ForCausalLM
 @0.33.0 cuda,rocm,xpu,cpu ls BeamForCausalLM
+@0.33.0 cuda,rocm,xpu,cpu t ClefFlashForJointSchema MiniCPMOcrForConditionalGeneration
 @0.33.0 cuda,rocm,xpu,cpu les FlintForCausalLM
 @0.33.0 xpu les KimiLinearForCausalLM
 @0.33.0 cuda,rocm,xpu,cpu - Kolibri1ForCausalLM TransformersMoEForMTP
 @0.33.0 cuda,rocm,xpu,cpu e MuseSparkDSparkModel MuseSparkForConditionalGeneration
-@0.33.0 cuda,rocm,xpu,cpu st AliceAIForCausalLM Step5ForCausalLM
 @0.33.0 cuda,rocm,xpu,cpu lst Step5MTP
 )";
 

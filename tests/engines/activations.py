@@ -18,7 +18,6 @@ import traceback
 import types
 
 import grid
-import layouts
 import store
 import wheels
 
@@ -163,7 +162,7 @@ def main():
                 merged[json.dumps(row, sort_keys=True)] = (row, releases)
             for row in rows:
                 merged.setdefault(json.dumps(row, sort_keys=True), (row, []))[1].append(version)
-            stored[kind] = [row | {"releases": sorted(releases, key=layouts.by_version)} for row, releases in merged.values() if releases]
+            stored[kind] = [row | {"releases": sorted(releases, key=store.by_version)} for row, releases in merged.values() if releases]
         print(version, ", ".join(f"{len(rows)} {kind}" for kind, rows in made.items()), flush=True)
     with open(PATH, "w", encoding="utf-8") as file:
         lists = ",\n".join(f'"{kind}": [\n' + ",\n".join(json.dumps(row, separators=(",", ":")) for row in stored[kind]) + "\n]" for kind in ("quantizations", "methods", "humming"))

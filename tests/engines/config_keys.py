@@ -9,21 +9,15 @@ and its choice and constructor of a method for routed experts, in the faked worl
 MXFP4, "other" for another one or none, "stop" where the release raises. A release that does not take the config as it was has no answers to its
 changes. Needs README.md's Python.
 """
-import argparse
 import copy
 import importlib
 import json
-import lzma
-import os
-import subprocess
-import sys
 import types
 
 import grid
-import store
+import harness
 import wheels
 
-PATH = os.path.join(store.FOLDER, "config_keys.json.xz")
 PREFIX = "model.layers.0.mlp.experts"
 ARCHES = {"cuda": "sm100", "rocm": "gfx950"}
 ABSENT = object()
@@ -97,7 +91,7 @@ def left_out(quantization, path, value):
     return quantization["quant_method"] in ("auto-round", "compressed-tensors") and value in (True, "other")
 
 
-def rows():
+def changes():
     """(number of the base, row): each member of each base with each value, and each specification as a list of one."""
     made = []
 
@@ -177,12 +171,12 @@ class Release:
         return name if "Mxfp4MoEMethod" in name or "OCP_MX" in name and method.weight_dtype == "mxfp4" else "other"
 
 
-def keep_taken(made):
-    """Takes away the answers of releases that stop at the unchanged config, or do not know it."""
-    taken = {}
-    for number, row in made:
-        first = taken.setdefault(number, {version for version, answer in row["answers"].items() if answer not in ("other", "stop")})
-        row["answers"] = {version: answer for version, answer in row["answers"].items() if version in first}
+def keep_taken(rows, version):
+    """Takes away a release's answers to changes of a config that it stops at unchanged, or does not know."""
+    unchanged = {}
+    for (number, _), row in zip(changes(), rows):
+        if unchanged.setdefault(number, row["answers"].get(version)) in ("other", "stop"):
+            row["answers"].pop(version, None)
 
 
 def platform_of(quantization):
@@ -190,39 +184,10 @@ def platform_of(quantization):
     return "rocm" if quantization["quant_method"] == "quark" else "cuda"
 
 
-def asked(script, versions, *arguments):
-    """(release, number, answer) of what `script` prints, an object of answers by number, for each release and platform in a process of its own."""
-    for version in versions:
-        for platform in ARCHES:
-            command = [sys.executable, os.path.abspath(script), version, *arguments, "--platform", platform]
-            said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-            for number, answer in json.loads(said.splitlines()[-1]).items():
-                yield version, int(number), answer
-        print(version, flush=True)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("versions", nargs="+")
-    parser.add_argument("--cache", default=wheels.default_cache())
-    parser.add_argument("--out", default=PATH)
-    parser.add_argument("--platform", help="one release in this process, answers to the standard output")
-    arguments = parser.parse_args()
-    made = rows()
-    if arguments.platform:
-        os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
-        release = Release(arguments.versions[0], arguments.platform, arguments.cache)
-        answers = {number: release.answer(row) for number, (_, row) in enumerate(made) if row["platform"] == arguments.platform}
-        print("\n" + json.dumps(answers))
-        return
-    for version, number, answer in asked(__file__, arguments.versions, "--cache", arguments.cache):
-        made[number][1].setdefault("answers", {})[version] = answer
-    keep_taken(made)
-    found = {version: wheels.provenance(version, arguments.cache) for version in arguments.versions}
-    with lzma.open(arguments.out, "wt") as file:
-        json.dump({"wheels": found, "rows": [row for _, row in made]}, file)
-    print(f"{len(made)} configs")
+def answers(version, platform, cache, rows):
+    release = Release(version, platform, cache)
+    return {number: release.answer(row) for number, row in rows.items()}
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, __doc__, "config_keys.json.xz", lambda: [row for _, row in changes()], answers, lambda row: row["platform"], keep=keep_taken)

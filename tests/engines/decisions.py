@@ -5,6 +5,7 @@ is {"expect": ..., "trace": ..., "derived": ...} as in testdata/oracle, or {"abs
 """
 import ast
 import functools
+import importlib
 import inspect
 import os
 import sys
@@ -39,7 +40,12 @@ class Release(ask.Selectors):
         if parallel["all2all_backend"] in REMOVED and parallel["all2all_backend"] in self.all2all:
             made = self._parallel_config(all2all_backend=parallel["all2all_backend"])
             parallel = {**parallel, "all2all_backend": made.all2all_backend}
-        return super().moe_config({**case, "moe_backend": self._backend_name(case["moe_backend"]), "parallel": parallel})
+        made = super().moe_config({**case, "moe_backend": self._backend_name(case["moe_backend"]), "parallel": parallel})
+        strategy = case["env"].get("VLLM_MOE_ROUTING_SIMULATION_STRATEGY")
+        if strategy and hasattr(made, "require_decomposed_backend"):  # as the layer's constructor asks its router
+            router = importlib.import_module("vllm.model_executor.layers.fused_moe.router.routing_simulator_router")
+            made.require_decomposed_backend = not router.RoutingSimulator.get_strategy(strategy).supports_monolithic_logits
+        return made
 
     def _importing(self, classes_of):
         """The classes of a backend, or the error of importing their module where the scene lacks a package: all were imported at the start."""

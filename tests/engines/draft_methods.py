@@ -9,12 +9,10 @@ stood in for (tests/python/engine/cell_world.py). Writes testdata/engines/draft_
 "rows": [{"model", "quantization", "answers": {RELEASE: {"main": ANSWER, "drafts": {NAME IN THE ENGINE: ANSWER}}}}]}; "main" and "draft" are the
 checkpoint's names of a layer's experts, an answer as config_keys.py has it. A release that lacks the draft's class has no answer. Needs README.md's Python.
 """
-import argparse
 import contextlib
 import copy
 import importlib
 import json
-import lzma
 import os
 import random
 import sys
@@ -22,10 +20,9 @@ import tempfile
 
 import config_keys
 import grid
-import store
+import harness
 import wheels
 
-PATH = os.path.join(store.FOLDER, "draft_methods.json.xz")
 LAYERS, EXPERTS = 3, 4
 BASE = {"hidden_size": 256, "intermediate_size": 256, "moe_intermediate_size": 256, "num_hidden_layers": LAYERS, "num_experts_per_tok": 2, "vocab_size": 512,
         "num_attention_heads": 4, "num_key_value_heads": 4, "hidden_act": "silu", "max_position_embeddings": 4096, "rms_norm_eps": 1e-6, "head_dim": 64}
@@ -223,45 +220,24 @@ def name_of(method):
     return name if "Mxfp4MoEMethod" in name or "OCP_MX" in name and method.weight_dtype == "mxfp4" else "other"
 
 
-def drawn(seed, count):
-    """[(model, quantization)], each once."""
+def rows(seed, count):
+    """Each model and quantization once."""
     made = {}
     for number in range(int(count)):
         for name, entry in MODELS.items():
-            quantization = Draws(f"{seed} {name} {number}", entry).config()
-            made.setdefault(json.dumps([name, quantization]), (name, quantization))
+            row = {"model": name, "quantization": Draws(f"{seed} {name} {number}", entry).config()}
+            made.setdefault(json.dumps(row), row)
     return list(made.values())
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("versions", nargs="+")
-    parser.add_argument("--cache", default=wheels.default_cache())
-    parser.add_argument("--draw", nargs=2, metavar=("SEED", "COUNT"), default=("drafts", "12"))
-    parser.add_argument("--out", default=PATH)
-    parser.add_argument("--platform", help="one release in this process, answers to the standard output")
-    arguments = parser.parse_args()
-    asked = drawn(*arguments.draw)
-    if arguments.platform:
-        os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            os.mkdir("model")
-            release = Release(arguments.versions[0], arguments.platform, os.path.abspath(arguments.cache))
-            answers = {number: release.answer(MODELS[name], quantization) for number, (name, quantization) in enumerate(asked)
-                       if config_keys.platform_of(quantization) == arguments.platform}
-            print("\n" + json.dumps(answers), flush=True)
-            os._exit(0)  # what vLLM started of its own
-    rows = [{"model": name, "quantization": quantization, "answers": {}} for name, quantization in asked]
-    for version, number, answer in config_keys.asked(__file__, arguments.versions, "--cache", os.path.abspath(arguments.cache), "--draw", *arguments.draw):
-        if answer is not None:
-            rows[number]["answers"][version] = answer
-    kept = {name: {key: entry[key] for key in ("config", "main", "draft", "words")} for name, entry in MODELS.items()}
-    made = {"wheels": {version: wheels.provenance(version, arguments.cache) for version in arguments.versions}, "models": kept, "rows": rows}
-    with lzma.open(arguments.out, "wt") as file:
-        json.dump(made, file)
-    print(f"{len(rows)} configs, {sum(len(row['answers']) for row in rows)} answers")
+def answers(version, platform, cache, rows):
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        os.mkdir("model")
+        release = Release(version, platform, cache)
+        return {number: release.answer(MODELS[row["model"]], row["quantization"]) for number, row in rows.items()}
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, __doc__, "draft_methods.json.xz", rows, answers, lambda row: config_keys.platform_of(row["quantization"]), draw=("drafts", "12"),
+                 head={"models": {name: {key: entry[key] for key in ("config", "main", "draft", "words")} for name, entry in MODELS.items()}})

@@ -176,7 +176,8 @@ ENVIRONMENT = {"VLLM_ROCM_USE_AITER": SWITCH, "VLLM_ROCM_USE_AITER_MOE": SWITCH,
                "VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4": ("0", "1"), "VLLM_USE_FLASHINFER_MOE_MXFP4_BF16": ("0", "1"),
                "VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8": ("0", "1"), "VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS": ("0", "1"),
                "VLLM_MXFP4_USE_MARLIN": ("0", "1"), "VLLM_BATCH_INVARIANT": NUMBER, "VLLM_MARLIN_INPUT_DTYPE": ("fp8", "int8"),
-               "VLLM_HUMMING_INPUT_QUANT_CONFIG": ('{"dtype": "float8e4m3"}',)}
+               "VLLM_HUMMING_INPUT_QUANT_CONFIG": ('{"dtype": "float8e4m3"}',), "VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4": SWITCH,
+               "VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS": SWITCH, "VLLM_MOE_ROUTING_SIMULATION_STRATEGY": ("uniform_random", "normal_routing", "")}
 # What is in no stored list: devices, names that only some releases know, and sizes that nothing divides.
 RARE_MACHINES = [("cuda", "sm60"), ("cuda", "sm72"), ("cuda", "sm87"), ("rocm", "gfx906"), ("rocm", "gfx940"), ("rocm", "gfx942:sramecc+:xnack-"),
                  ("rocm", "gfx950:sramecc+:xnack-"), ("rocm", "gfx1101"), ("rocm", "gfx1102"), ("rocm", "gfx1103"), ("rocm", "gfx1150"), ("rocm", "gfx1251")]

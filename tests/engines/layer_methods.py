@@ -8,19 +8,13 @@ Draws quantization configs of the forms that llm-compressor, Quark and AutoRound
 testdata/engines/layer_methods.json.xz: {"wheels", "prefix", "experts", "rows": [{"quantization", "answers": {RELEASE: [ANSWER of each layer]}}]}, an
 answer as config_keys.py has it. A release of which no layer of any config of a form is MXFP4 has no answers to that form. Needs README.md's Python.
 """
-import argparse
 import copy
 import importlib
-import json
-import lzma
-import os
 import random
 
 import config_keys
-import store
-import wheels
+import harness
 
-PATH = os.path.join(store.FOLDER, "layer_methods.json.xz")
 PREFIX, LAYERS, EXPERTS = "model.layers.{}.mlp.experts", 4, 4
 BESIDE = ("model.layers.0.self_attn.o_proj", "model.layers.0.mlp.gate", "model.layers.0.mlp.shared_experts.down_proj")
 PROJECTIONS = ("gate_proj", "up_proj", "down_proj")
@@ -152,32 +146,21 @@ class Release(config_keys.Release):
         return True
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("versions", nargs="+")
-    parser.add_argument("--cache", default=wheels.default_cache())
-    parser.add_argument("--draw", nargs=2, metavar=("SEED", "COUNT"), default=("layers", "400"))
-    parser.add_argument("--out", default=PATH)
-    parser.add_argument("--platform", help="one release in this process, answers to the standard output")
-    arguments = parser.parse_args()
-    seed, count = arguments.draw
-    drawn = [Draws(f"{seed} {number}").config() for number in range(int(count))]
-    if arguments.platform:
-        os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
-        release = Release(arguments.versions[0], arguments.platform, arguments.cache)
-        print("\n" + json.dumps({number: release.layers(made) for number, made in enumerate(drawn) if config_keys.platform_of(made) == arguments.platform}))
-        return
-    rows = [{"quantization": made, "answers": {}} for made in drawn]
-    for version, number, answer in config_keys.asked(__file__, arguments.versions, "--cache", arguments.cache, "--draw", seed, count):
-        rows[number]["answers"][version] = answer
-    taken = {(form_of(row), version) for row in rows for version, answer in row["answers"].items() if set(answer) - {"other", "stop"}}
+def rows(seed, count):
+    return [{"quantization": Draws(f"{seed} {number}").config()} for number in range(int(count))]
+
+
+def answers(version, platform, cache, rows):
+    release = Release(version, platform, cache)
+    return {number: release.layers(row["quantization"]) for number, row in rows.items()}
+
+
+def keep_taken(rows, version):
+    """Takes away a release's answers to a form of which it calls no layer of any config MXFP4."""
+    taken = {form_of(row) for row in rows if set(row["answers"].get(version, ())) - {"other", "stop"}}
     for row in rows:
-        row["answers"] = {version: answer for version, answer in row["answers"].items() if (form_of(row), version) in taken}
-    made = {"wheels": {version: wheels.provenance(version, arguments.cache) for version in arguments.versions}, "prefix": PREFIX, "experts": EXPERTS,
-            "rows": rows}
-    with lzma.open(arguments.out, "wt") as file:
-        json.dump(made, file)
-    print(f"{len(rows)} configs, {len({json.dumps(answer) for row in rows for answer in row['answers'].values()})} different answers")
+        if form_of(row) not in taken:
+            row["answers"].pop(version, None)
 
 
 def form_of(row):
@@ -185,4 +168,5 @@ def form_of(row):
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, __doc__, "layer_methods.json.xz", rows, answers, lambda row: config_keys.platform_of(row["quantization"]),
+                 draw=("layers", "400"), head={"prefix": PREFIX, "experts": EXPERTS}, keep=keep_taken)

@@ -17,10 +17,6 @@ import sample
 PATH = os.path.join(store.FOLDER, "layouts.json")
 
 
-def by_version(version):
-    return tuple(map(int, version.split(".")))
-
-
 def merge(results, before=None):
     """The stored form of run.py's results (one a release), added to what is there of other releases."""
     merged = {}
@@ -31,7 +27,7 @@ def merge(results, before=None):
         left_out = ("releases",) if "out" in row else ("releases", "seed", "E", "H", "I", "bias")
         row = {key: value for key, value in row.items() if key not in left_out}
         merged.setdefault(json.dumps(row, sort_keys=True), (row, set()))[1].update(releases)
-    kept = [row | {"releases": sorted(releases, key=by_version)} for row, releases in merged.values() if releases]
+    kept = [row | {"releases": sorted(releases, key=store.by_version)} for row, releases in merged.values() if releases]
     return {"executed": [row for row in kept if "out" in row], "stopped": [row for row in kept if "out" not in row]}
 
 

@@ -6,8 +6,8 @@ usage: models.py [--cache DIR] [--table] VERSION...
 Starts at the registry's architectures, follows the classes that a model's class names, through packages and platform branches, and keeps the
 arguments of every call that makes a layer of fused experts. Writes testdata/engines/models.json: {"wheels": {VERSION: file, digest, pins},
 "models": [row...]}; a row names the architectures, the file and class that make the call, the arguments as they are written there, and the releases in
-which it came out so. With --table, writes lib/revisions/class_table.hpp instead: what classes cannot do, and which quantizations platforms refuse, by
-platform and release. Needs Python alone.
+which it came out so. With --table, writes the releases' rows of lib/revisions/class_table.hpp instead, behind those of older ones: what classes cannot do, and which
+quantizations platforms refuse, by platform and release. Needs Python alone.
 """
 import argparse
 import ast
@@ -21,6 +21,7 @@ import store
 import wheels
 
 PATH = os.path.join(store.FOLDER, "models.json")
+TABLE_PATH = os.path.join(store.FOLDER, "..", "..", "lib", "revisions", "class_table.hpp")
 MAKERS = {"FusedMoE", "FusedMoEFactory", "SharedFusedMoE"}
 # Arguments that a decision or the bytes depend on.
 KEPT = ("activation", "scoring_func", "renormalize", "use_grouped_topk", "num_expert_group", "e_score_correction_bias", "custom_routing_function",
@@ -281,8 +282,13 @@ def missing_methods(site, platform):
 
 
 def table_rows(versions, cache):
-    """{(release, platforms, missing): [name...]}, in order of time."""
+    """{(release, platforms, missing): [name...]}, in order of time: those of older releases as they are, then the versions'."""
     rows, before = {}, {}
+    for text in open(TABLE_PATH).read().partition('R"(')[2].partition(')"')[0].split("@")[1:]:
+        release, platforms, letters, *names = text.split()
+        if store.by_version(release) < store.by_version(versions[0]):
+            rows[release, platforms, letters] = names
+            before.update({(name, platform): letters.strip("-") for name in names for platform in platforms.split(",")})
     with open(os.path.join(store.FOLDER, "module_names.json")) as file:  # by the releases' own registries
         absent = json.load(file)["absent"]
     for version in versions:
@@ -313,7 +319,7 @@ def write_table(versions, cache):
     text = ""
     for (version, platforms, letters), names in table_rows(versions, cache).items():
         text += textwrap.fill(f"@{version} {platforms} {letters} {' '.join(names)}", 150, subsequent_indent="  ", break_on_hyphens=False) + "\n"
-    with open(os.path.join(store.FOLDER, "..", "..", "lib", "revisions", "class_table.hpp"), "w") as out:
+    with open(TABLE_PATH, "w") as out:
         out.write(TABLE % text)
 
 
@@ -325,16 +331,21 @@ def main():
     options = parser.parse_args()
     if options.table:
         return write_table(options.versions, options.cache)
-    kept = {}
+    stored, kept = json.load(open(PATH, encoding="utf-8")), {}
+    for row in stored["models"]:
+        releases = [version for version in row.pop("releases") if version not in options.versions]
+        if releases:
+            kept[json.dumps(row, sort_keys=True)] = {**row, "releases": releases}
     for version in options.versions:
         for row in rows_of(version, options.cache):
-            kept.setdefault(json.dumps(row, sort_keys=True), {**row, "releases": []})["releases"].append(version)
+            releases = kept.setdefault(json.dumps(row, sort_keys=True), {**row, "releases": []})["releases"]
+            releases[:] = sorted([*releases, version], key=store.by_version)
     models = sorted(kept.values(), key=lambda row: (row["file"], row["class"], row["releases"]))
-    document = {"wheels": {version: wheels.provenance(version, options.cache) for version in options.versions}}
+    document = {"wheels": stored["wheels"] | {version: wheels.provenance(version, options.cache) for version in options.versions}}
     with open(PATH, "w") as out:
         head = json.dumps(document, indent=1)
         out.write(head[:-2] + ',\n "models": [\n' + ",\n".join("  " + json.dumps(row) for row in models) + "\n ]\n}\n")
-    print(f"{len(models)} rows of {len(options.versions)} releases in {PATH}")
+    print(f"{len(models)} rows of {len(document['wheels'])} releases")
 
 
 if __name__ == "__main__":

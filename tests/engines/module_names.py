@@ -1,29 +1,22 @@
 #!/usr/bin/env python3
 """Which stored model classes a release has, and which layers' experts a Quark config leaves out by names that a model's class may not have.
 
-usage: module_names.py VERSION... [--cache DIR] [--rows SEED COUNT] [--out FILE]
+usage: module_names.py VERSION... [--cache DIR] [--draw SEED COUNT] [--out FILE]
 
 Executes each release's own registry (an architecture that it resolves to another one counts as there), and for drawn lists of `exclude` its
 QuarkConfig.from_config, the renaming that the model's class asks for (hf_to_vllm_mapper), and its choice of a method for the experts of four layers,
 in the faked worlds of world.py. Writes testdata/engines/module_names.json: {"absent": {ARCHITECTURE: [RELEASE...]} of the classes of models.json,
 "rows": [{"architecture", "model_type", "exclude", "answers": {RELEASE: [LAYER...]}}]}, the layers that are left out. Needs README.md's Python.
 """
-import argparse
 import copy
 import importlib
-import json
-import os
 import random
-import subprocess
-import sys
 import types
 
 import config_keys
+import harness
 import models
-import store
-import wheels
 
-PATH = os.path.join(store.FOLDER, "module_names.json")
 LAYERS = 4
 # (architecture, model_type, what the checkpoint calls a layer's experts, what the engine does where its class does not rename the checkpoint's name)
 CLASSES = (("Qwen3MoeForCausalLM", "qwen3_moe", "model.layers.{}.mlp.experts", None),
@@ -107,39 +100,15 @@ class Release(config_keys.Release):
         return layers
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("versions", nargs="+")
-    parser.add_argument("--cache", default=wheels.default_cache())
-    parser.add_argument("--rows", nargs=2, metavar=("SEED", "COUNT"), default=("names", "240"))
-    parser.add_argument("--out", default=PATH)
-    parser.add_argument("--here", action="store_true", help="one release in this process, answers to the standard output")
-    arguments = parser.parse_args()
-    seed, count = arguments.rows
-    rows = [drawn(f"{seed} {number}") for number in range(int(count))]
-    with open(models.PATH) as file:
-        stored = sorted({name for row in json.load(file)["models"] for name in row["architectures"]})
-    if arguments.here:
-        os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
-        release = Release(arguments.versions[0], "rocm", arguments.cache)
-        print("\n" + json.dumps({"absent": [name for name in stored if not release.has(name)], "rows": [release.left_out(row) for row in rows]}))
-        return
-    absent, known = {}, {}
-    for version in arguments.versions:
-        command = [sys.executable, __file__, version, "--cache", arguments.cache, "--rows", seed, count, "--here"]
-        said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-        for name in said["absent"]:
-            absent.setdefault(name, []).append(version)
-        for row, layers in zip(rows, said["rows"]):
-            if layers is not None:
-                row.setdefault("answers", {})[version] = layers
-        known[version] = wheels.provenance(version, arguments.cache)
-        print(version, flush=True)
-    with open(arguments.out, "w") as out:
-        lines = lambda made: ",\n".join("  " + line for line in made)
-        out.write('{\n "wheels": ' + json.dumps(known) + ',\n "absent": {\n' + lines(f"{json.dumps(name)}: {json.dumps(absent[name])}" for name in sorted(absent))
-                  + '\n },\n "rows": [\n' + lines(map(json.dumps, rows)) + "\n ]\n}\n")
+def rows(seed, count):
+    return [drawn(f"{seed} {number}") for number in range(int(count))]
+
+
+def answers(version, platform, cache, rows):
+    release = Release(version, platform, cache)
+    known = sorted({name for row in harness.load(models.PATH)["models"] for name in row["architectures"]})
+    return {number: release.left_out(row) for number, row in rows.items()} | {"absent": [name for name in known if not release.has(name)]}
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, __doc__, "module_names.json", rows, answers, lambda row: "rocm", draw=("names", "240"))

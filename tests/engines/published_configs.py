@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a release makes of configs as they were published: the method class of each layer's experts.
 
-usage: published_configs.py VERSION... [--cache DIR] [--configs FILE]
+usage: published_configs.py VERSION... [--cache DIR]
 
 Executes each release's own choice of a config class, its `from_config`, the renaming of modules that the model's class asks for
 (hf_to_vllm_mapper), and its choice and constructor of a method for the experts of every layer, in the faked worlds of world.py. The configs lie in
@@ -9,21 +9,17 @@ testdata/engines/published_configs.json, where the answers go: {RELEASE: {ANSWER
 config_keys.py has it; a release that does not have the model's class has none. Names in an exclusion list may hold {a,b} and {0..9}, which stand for
 one name each. Needs README.md's Python.
 """
-import argparse
 import copy
 import importlib
-import json
 import os
 import re
-import subprocess
-import sys
 import types
 
 import config_keys
+import harness
 import store
-import wheels
 
-PATH = os.path.join(store.FOLDER, "published_configs.json")
+NAME = "published_configs.json"
 GATED = ("gate_proj", "up_proj", "down_proj")
 BRACES = re.compile(r"\{(\w+(?:,\w+)+|\d+\.\.\d+)\}")
 
@@ -118,37 +114,16 @@ def ranges(layers):
     return [str(first) if first == last else f"{first}-{last}" for first, last in made]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("versions", nargs="+")
-    parser.add_argument("--cache", default=wheels.default_cache())
-    parser.add_argument("--configs", default=PATH)
-    parser.add_argument("--platform", help="one release in this process, answers to the standard output")
-    arguments = parser.parse_args()
-    with open(arguments.configs) as file:
-        made = json.load(file)
-    rows = made["rows"]
-    platform_of = lambda row: "rocm" if row["arch"].startswith("gfx") else "cuda"
-    if arguments.platform:
-        os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
-        release = Release(arguments.versions[0], arguments.platform, arguments.cache)
-        answers = {number: release.layers(row) for number, row in enumerate(rows) if platform_of(row) == arguments.platform}
-        print("\n" + json.dumps(answers))
-        return
-    for version in arguments.versions:
-        for platform in config_keys.ARCHES:
-            command = [sys.executable, __file__, version, "--cache", arguments.cache, "--configs", arguments.configs, "--platform", platform]
-            said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            for number, answer in json.loads(said.splitlines()[-1]).items():
-                answers = rows[int(number)].setdefault("answers", {})
-                answers.pop(version, None)
-                answers.update({version: answer} if answer is not None else {})
-        made.setdefault("wheels", {})[version] = wheels.provenance(version, arguments.cache)
-        print(version, flush=True)
-    with open(arguments.configs, "w") as file:
-        json.dump(made, file, indent=1)
-        file.write("\n")
+def rows():
+    """The configs that are stored."""
+    stored = harness.load(os.path.join(store.FOLDER, NAME))["rows"]
+    return [{key: value for key, value in row.items() if key != "answers"} for row in stored]
+
+
+def answers(version, platform, cache, rows):
+    release = Release(version, platform, cache)
+    return {number: release.layers(row) for number, row in rows.items()}
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, __doc__, NAME, rows, answers, lambda row: "rocm" if row["arch"].startswith("gfx") else "cuda")

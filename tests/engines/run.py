@@ -186,7 +186,9 @@ def main():
             running[launch(job, rows, sizes, arguments.out, arguments.cache, arguments.converters)] = job
         pid, status = os.wait()
         job = running.pop(pid)
-        print(time.strftime("%H:%M:%S"), *job, "ok" if status == 0 else f"failed: see {part_path(job, arguments.out)}.log", flush=True)
+        print(time.strftime("%H:%M:%S"), *job, "failed" if status else "ok", flush=True)
+        if status:
+            print(open(part_path(job, arguments.out) + ".log").read())
         failed += status != 0
         if arguments.converters:
             join_converters(job[0], arguments.out, arguments.cache)

@@ -111,7 +111,7 @@ def main():
     parser.add_argument("versions", nargs="+", metavar="VERSION")
     parser.add_argument("--cache", default=wheels.default_cache())
     arguments = parser.parse_args()
-    found = {version: of_release(wheels.site(version, arguments.cache)) for version in arguments.versions}
+    found = stored() | {version: of_release(wheels.site(version, arguments.cache)) for version in arguments.versions}
     with open(FILE, "w", encoding="utf-8") as out:
         json.dump(found, out, indent=1, sort_keys=True)
         out.write("\n")

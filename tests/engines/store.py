@@ -4,7 +4,6 @@ import lzma
 import os
 
 import grid
-import wheels
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "testdata", "engines")
 HARNESS = 1  # raised when the fakes change what a release sees
@@ -14,10 +13,14 @@ def path(version, folder=FOLDER):
     return os.path.join(folder, f"{version}.json.xz")
 
 
+def by_version(version):
+    return tuple(map(int, version.split(".")))
+
+
 def releases(folder=FOLDER):
     """Versions with data, oldest first."""
-    names = [n[:-len(".json.xz")] for n in os.listdir(folder) if n.endswith(".json.xz")]
-    return sorted(names, key=lambda v: tuple(map(int, v.split("."))))
+    names = [n[:-len(".json.xz")] for n in os.listdir(folder) if n.endswith(".json.xz") and n[0].isdigit()]
+    return sorted(names, key=by_version)
 
 
 def flat(value, prefix=""):

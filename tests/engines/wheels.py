@@ -1,4 +1,5 @@
 """Wheels of releases: fetched from PyPI with pip, without dependencies, into a cache outside the repository."""
+import fcntl
 import glob
 import os
 import shutil
@@ -8,8 +9,6 @@ import zipfile
 
 PLATFORMS = ("manylinux_2_24_x86_64", "manylinux_2_28_x86_64", "manylinux_2_31_x86_64", "manylinux_2_34_x86_64", "manylinux_2_35_x86_64",
              "manylinux1_x86_64", "manylinux2014_x86_64")
-FORMER = ("0.21.0", "0.22.0", "0.22.1", "0.23.0", "0.24.0", "0.25.0", "0.25.1", "0.26.0", "0.27.0", "0.27.1", "0.28.0", "0.29.0", "0.30.0",
-          "0.31.0", "0.32.0", "0.33.0")
 
 
 def default_cache():
@@ -19,21 +18,21 @@ def default_cache():
 
 def site(version, cache):
     """The folder with the Python files of a release's wheel, fetched if need be. The wheel itself is not kept."""
-    folder = os.path.join(cache, f"vllm-{version}")
-    if not os.path.exists(os.path.join(folder, "done")):
-        fetch(version, folder)
-    return os.path.join(folder, "site")
+    return package("vllm", version, cache, (".py",))
 
 
 def package(name, version, cache, keep):
-    """The folder with the files of another package's wheel whose names end with one of `keep`, fetched if need be."""
+    """The folder with the files of a package's wheel whose names end with one of `keep`, fetched if need be, once for all processes."""
     folder = os.path.join(cache, f"{name}-{version}")
-    if not os.path.exists(os.path.join(folder, "done")):
-        fetch(version, folder, name, keep)
+    os.makedirs(cache, exist_ok=True)
+    with open(folder + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(os.path.join(folder, "done")):
+            fetch(version, folder, name, keep)
     return os.path.join(folder, "site")
 
 
-def fetch(version, folder, name="vllm", keep=(".py",)):
+def fetch(version, folder, name, keep):
     wheel_folder = os.path.join(folder, "dl")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(wheel_folder)
