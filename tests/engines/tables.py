@@ -9,7 +9,6 @@ import grid
 
 SIZES = ((2880, 2880), (2880, 1440), (2880, 720), (2880, 360), (7168, 2048), (4096, 1536), (2560, 640), (6144, 96), (100, 100), (3072, 384))
 ARCHES = {"cuda": ("sm90", "sm100", "sm120"), "rocm": ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1250"), "xpu": ("",), "cpu": ("",), "other": ("",)}
-TENSORS = {"w1_scale": "S1", "w2_scale": "S2", "w1_bias": "B1", "w2_bias": "B2", "a1_scale": "A1", "a2_scale": "A2"}
 OVERRIDES = ([None, {}, {"moe": None}, {"moe": {}}, {"moe": {"activation": 3}}, {"moe": []}, {"bogus": 1}, {"moe": {"bogus": 1}}]
              + [{"moe": {"activation": name}} for name in (*grid.KEYS, "bf16", "", "MXFP8")]
              + [{part: name} for part in ("moe", "linear") for name in
@@ -103,7 +102,7 @@ def overrides(release):
 
 
 def on_machines(release, platform, start, sizes=SIZES):
-    """Tables of one platform, per architecture: priority lists, sizes, key texts, quant configurations."""
+    """Tables of one platform, per architecture: priority lists, sizes, key texts."""
     made = {}
     for arch in ARCHES[platform]:
         if platform == "rocm" and ("gfx94" in arch) != ("gfx94" in start):
@@ -115,7 +114,6 @@ def on_machines(release, platform, start, sizes=SIZES):
             "priority_generic": outcome(lambda: [b.name for b in oracle._get_priority_backends()]),
             "quant_key_str": {n: str(k) for n, k in release.keys.items()},
             "round_up": round_up(release, sizes),
-            "quant_config": quant_configs(release),
         }
     return made
 
@@ -131,34 +129,3 @@ def round_up(release, sizes):
         extra = (release.activation.from_str(name),) if name else ()
         rows.append([backend.name, name, hidden, inter, *function(backend, hidden, inter, *extra)])
     return rows
-
-
-def quant_configs(release):
-    made = {}
-    accepted = inspect.signature(release.oracle.make_mxfp4_moe_quant_config).parameters
-    for backend in release.oracle.Mxfp4MoeBackend:
-        if backend.name == "HUMMING":
-            continue
-        numbers = {"gemm1_alpha": 1.702, "gemm1_beta": 1.0, "swiglu_limit": 7.0}
-        arguments = {k: v for k, v in (TENSORS | numbers).items() if k in accepted}
-        made[backend.name] = outcome(lambda: described(release.oracle.make_mxfp4_moe_quant_config(backend, **arguments)))
-    return made
-
-
-def described(config):
-    if config is None:
-        return None
-    parts = {}
-    for name in ("a1", "a2", "w1", "w2"):
-        part = getattr(config, f"_{name}")
-        parts[name] = {k: plain(v) for k, v in vars(part).items() if v is not None}
-    for name in ("is_scale_swizzled", "mx_alignment", "gemm1_alpha", "gemm1_beta", "gemm1_clamp_limit"):
-        if hasattr(config, name):
-            parts[name] = plain(getattr(config, name))
-    return parts
-
-
-def plain(value):
-    if isinstance(value, (str, int, float, bool, type(None))):
-        return value
-    return [plain(v) for v in value] if isinstance(value, tuple) else str(value)
