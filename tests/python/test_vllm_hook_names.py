@@ -1,7 +1,5 @@
 """Which layer of a blob a layer of vLLM is, and which release its code is."""
 import os
-import shutil
-import tempfile
 import unittest
 from types import SimpleNamespace
 from unittest import mock
@@ -83,20 +81,6 @@ class Names(unittest.TestCase):
             world.convert(case, other)
             self.assertEqual(world.hook.taken, [PREFIX])
             self.assertIn("which " + PREFIX + " took", world.messages.text()[0])
-
-    def test_fingerprint_of_a_tree(self):
-        """Code that is read as text has the fingerprint that it has when it is imported and wrapped."""
-        found = set()
-        for revision in hook_env.REVISIONS:
-            with World(revision, blob="/nowhere") as world:
-                world.start()
-                running = self.code.oracle_fingerprint(__import__(hook_env.ORACLE, fromlist=["x"]))
-            tree = tempfile.mkdtemp(dir=hook_env.scratch.name)
-            for part in (revision, "common"):
-                shutil.copytree(os.path.join(hook_env.STANDIN, part), tree, dirs_exist_ok=True)
-            self.assertEqual(self.code.fingerprint_of_tree(tree), running)
-            found.add(running)
-        self.assertEqual(len(found), 2)
 
     def test_releases_are_known_by_the_branch_in_use(self):
         """A change in another backend's branch leaves a release known."""

@@ -10,7 +10,6 @@ import hashlib
 import inspect
 import json
 import os
-import sys
 from typing import Any, Dict, Sequence
 
 # What the plug-in needs of the program's revisions, name -> object:
@@ -63,22 +62,6 @@ def installed_branch(code: str, backend: str) -> str:
         return ""
 
 
-def fingerprint_of_tree(root: str) -> str:
-    """The fingerprint of a source tree's or installed package's converters, without an import."""
-    layers = os.path.join(root, "vllm", "model_executor", "layers")
-    found = []
-    for file, names in ((("fused_moe", "oracle", "mxfp4.py"),
-                         ("convert_gpt_oss_weight_to_mxfp4_moe_kernel_format",
-                          "convert_weight_to_mxfp4_moe_kernel_format")),
-                        (("quantization", "utils", "mxfp4_utils.py"), ("_swizzle_mxfp4",))):
-        with open(os.path.join(layers, *file), encoding="utf-8") as source:
-            lines = source.readlines()
-        for name in names:
-            (start,) = (i for i, line in enumerate(lines) if line.startswith(f"def {name}("))
-            found.append("".join(inspect.getblock(lines[start:])))
-    return hashlib.sha256("".join(found).encode()).hexdigest()[:16]
-
-
 def makes_bytes_of(revision: str, converters: str, code: str, backend: str) -> bool:
     """Whether the code with the fingerprint `converters` is known to make the revision's bytes.
 
@@ -92,10 +75,3 @@ def makes_bytes_of(revision: str, converters: str, code: str, backend: str) -> b
         return True
     branches = RELEASES.get(code, {}).get(backend, {})
     return release in branches.get(installed_branch(code, backend), ())
-
-
-if __name__ == "__main__":
-    # python3 -m mxfp4_repack.vllm.converter_code DIR...: whose converters a vLLM tree has
-    for tree in sys.argv[1:]:
-        text = fingerprint_of_tree(tree)
-        print(tree, text, FINGERPRINTS.get(text, "no known revision"))
