@@ -45,7 +45,7 @@ class Commands(unittest.TestCase):
         self.assertIn("layer-00001.safetensors", found.findings[0])
 
     def test_flags(self):
-        plan = mxfp4_repack.convert(self.model, "commands-never", arch="sm80", dry_run=True, knob={"params_dtype": "float16"},
+        plan = mxfp4_repack.convert(self.model, "commands-never", arch="sm80", dry_run=True, knob={"params_dtype": "bfloat16"},
                                     no_lib=["flashinfer", "deep_gemm"], rank=None, resume=False)
         self.assertTrue(plan.dry_run)
         self.assertFalse(plan.complete)
