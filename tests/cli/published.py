@@ -120,58 +120,6 @@ def other_names():
     refused("moe_intermediate_size: a list of several sizes; only the weights say which are whose", "alone")
 
 
-def blocks():
-    """The block that holds a layer's experts has a name of the model's family, by which the config's patterns find it: from the config alone, too."""
-    families = ({"model_type": "minimax_m3", "block": "block_sparse_moe"}, {"model_type": "step3p5", "block": "moe"},
-                {"model_type": "lfm2_moe", "block": "feed_forward"}, {"model_type": "mixtral", "block": "block_sparse_moe"},
-                {"model_type": "llama4_text", "block": "feed_forward"}, {"model_type": "minimax", "block": "block_sparse_moe"},
-                {"model_type": "deepseek_v3", "block": "mlp"})
-    for family_ in families:
-        model_type, block = family_["model_type"], family_["block"]
-        form = draw("re:.*{}.experts.*", "re:.*\\.{}\\.experts\\.\\d+\\..*", "re:.*{}.*_proj$")
-        mx8 = dict(drawn_models.WEIGHTS, num_bits=8)
-        others = group(["re:.*self_attn.*", "re:.*shared_experts.*"], mx8, None, "mxfp8-quantized")
-        config = {**qwen3(compressed_tensors(group([form.format(block)]), others, form="mixed-precision"), 2, 4, 256, 256), "model_type": model_type,
-                  "num_local_experts": 4, "intermediate_size": 256}
-        del config["architectures"]
-        tensors = {}
-        for layer in range(2):
-            tensors.update(experts(f"model.layers.{layer}.{block}.experts", 4, 256, 256, codes=".weight_packed"))
-        save("block", config, tensors)
-        same_from_the_config("block", "--arch", draw("sm90", "sm100", "sm120"))
-    # MiniMax-M2: the engine calls the block mlp, and asks the config by that name.
-    for pattern, taken in (("re:.*mlp.experts.*", True), ("re:.*block_sparse_moe.experts.*", False), ("Linear", True)):
-        config = {**qwen3(compressed_tensors(group([pattern])), 2, 4, 256, 256), "model_type": "minimax_m2", "num_local_experts": 4,
-                  "intermediate_size": 256}
-        tensors = {}
-        for layer in range(2):
-            tensors.update(experts(f"model.layers.{layer}.block_sparse_moe.experts", 4, 256, 256, codes=".weight_packed"))
-        save("block", config, tensors)
-        if taken:
-            same_from_the_config("block", "--arch", "sm90")
-            continue
-        shutil.copy("block/config.json", "alone/config.json")
-        refused("the experts of every layer are left out", "alone")
-
-
-def other_drafts():
-    """Draft layers that a config counts under another key, with experts of another number."""
-    more = int(drawn_models.RANDOM.integers(1, 4))
-    sizes = {"model_type": "minimax_m2", "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 256, "num_hidden_layers": 2}
-    drafts = [f"model.layers.{2 + i}" for i in range(more)]
-    for key in ("num_mtp_modules", "mtp_num_hidden_layers", "num_mtp_layers"):
-        family("drafts", {**sizes, key: more}, "block_sparse_moe", (0, 1), drafts)
-        assert explain("drafts", "--arch", "gfx950", *ROCM)["backend"] == "AITER_MXFP4_MXFP4"
-    family("drafts", {**sizes, "num_mtp_modules": more - 1}, "block_sparse_moe", (0, 1), drafts)
-    refused("but there are tensors of model.layers", "drafts")
-    family("drafts", {**sizes, "mtp_num_hidden_layers": 1, "mtp_num_experts": 2}, "mlp", (0, 1), ("mtp.layers.0",), 2)
-    explain("drafts", "--arch", "gfx950", *ROCM)
-    family("drafts", {**sizes, "mtp_num_hidden_layers": 1, "mtp_num_experts": 3}, "mlp", (0, 1), ("mtp.layers.0",), 2)
-    refused("mtp.layers.0.mlp.experts.2.gate_proj.weight: missing", "drafts")
-
-
-# ---- Inkling
-
 def inkling_config(layers, count, hidden, inter, kept):
     module = f"model.llm.layers.{kept}.mlp.experts."
     return {"architectures": ["InklingForConditionalGeneration"], "model_type": "inkling_mm_model",
@@ -248,26 +196,9 @@ def stacked_experts():
     assert done.returncode == 4 and "experts of zeros" in done.stderr, done.stderr
 
 
-# ---- words
-
-def true_reasons():
-    """One sentence with the cause for what is not MXFP4."""
-    os.makedirs("alone", exist_ok=True)
-
-    def said(words, quantization, **more):
-        with open("alone/config.json", "w") as file:
-            json.dump({**qwen3(quantization, 2, 4, 256, 256), **more}, file)
-        refused(words, "alone")
-    said("weight.dtype: fp6_e3m2, expected fp4", quark(dtype="fp6_e3m2"))
-    four = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16, "symmetric": True, "dynamic": False}
-    said("strategy: tensor_group: NVFP4", compressed_tensors(group(["re:.*experts.*"], four), form="mixed-precision"))
-    said("data_type: int, expected mx_fp", {"quant_method": "auto-round", "bits": 4, "group_size": 128, "data_type": "int"})
-    said("mlp_hidden_act: its experts are ungated", quark(), mlp_hidden_act="relu2")
-
-
 def main():
     print("seed", drawn_models.SEED)
-    for check in (excluded_layers, fused_shared_experts, other_names, blocks, other_drafts, stacked_experts, true_reasons):
+    for check in (excluded_layers, fused_shared_experts, other_names, stacked_experts):
         check()
         print("ok", check.__name__)
 
