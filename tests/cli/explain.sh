@@ -30,15 +30,6 @@ escape=$(printf '\033')
 grep -q "^  $escape\[31mno$escape\[0m " colored || fail 'no is not red'
 "$BIN" explain "$model" --arch sm90 -v | diff - <(sed "s/$escape\[[0-9;]*m//g" colored) || fail 'colour changes words'
 
-# No line ends between a flag and its value, where a line has room for both.
-for arch in sm80 sm90 sm100 gfx950; do
-  for flags in '' -v; do
-    # shellcheck disable=SC2086
-    expect_exit 0 "$BIN" explain "$model" --arch $arch $flags
-    ! grep -nE -- '(^|[ (])(--(arch|env|libs|moe-backend|backend|tp-size|platform|revision)|-o)$' stdout || fail "explain --arch $arch $flags"
-  done
-done
-
 # The next command works when it is pasted, whatever deployment it came from.
 mkdir bin
 ln -s "$BIN" bin/mxfp4-repack
@@ -74,75 +65,6 @@ for part in '--expert-placement round_robin' "--env 'VLLM_USE_DEEP_GEMM= 1'" '--
   grep -q -e "$part" next.sh || fail "the next command lost $part"
 done
 
-# explain and convert choose the same, whatever the choice follows from.
-# (a loaded input says its family itself)
-cp -r "$TESTDATA/containers/raw_loaded" generic
-sed -i 's/"family": "gpt_oss"/"family": "generic"/' generic/manifest.json
-answer() { "$python" -c 'import json; a = json.load(open("stdout")); print(a["backend"], a["layout"])'; }
-while read -r input flags; do
-  # shellcheck disable=SC2086
-  expect_exit 0 "$BIN" convert "$input" -o no $flags --revision $old --dry-run --json --allow-known-defects
-  answer >want
-  # shellcheck disable=SC2086
-  expect_exit 0 "$BIN" explain "$input" $flags --revision $old --json
-  answer | diff want - || fail "explain $input $flags: not what convert does"
-done <<EOF
-$model --arch sm89 --backend MARLIN --knob marlin_input_dtype=fp8
-$model --arch sm90 --backend HUMMING
-$TESTDATA/ingest/dsv4 --arch gfx950 --env VLLM_ROCM_USE_AITER=1
-$TESTDATA/ingest/dsv4 --arch sm100 --tp-size 2
-generic --arch sm90 --backend TRITON
-EOF
-
-# JSON says the same; refusals exit 4 with the reference's message.
-expect_exit 0 "$BIN" explain "$model" --arch sm90 --json
-"$python" - <<'PY'
-import json
-answer = json.load(open("stdout"))
-assert answer["backend"] == "TRITON", answer
-PY
-expect_exit 4 "$BIN" explain --arch sm90 --moe-backend xpu
-expect_one_error "Mxfp4 MoE backend 'XPU' does not support the deployment configuration since kernel does not support current device cuda\.$"
-expect_exit 4 "$BIN" explain "$model" --arch sm90 --moe-backend xpu --json
-expect_one_error "Mxfp4 MoE backend 'XPU' does not support"
-"$python" -c 'import json; json.load(open("stdout"))'
-expect_exit 4 "$BIN" convert "$model" -o OUT4 --arch sm90 --moe-backend xpu
-expect_one_error "Mxfp4 MoE backend 'XPU' does not support"
-[ ! -e OUT4 ] || fail 'a refused deployment left an output'
-
-# A comparison ends as the answer without it would.
-for flags in '--arch sm90 --moe-backend xpu' '--arch sm9' '--arch sm90 --rank 1' '--arch sm90'; do
-  want=0
-  # shellcheck disable=SC2086
-  "$BIN" explain $flags >/dev/null 2>said || want=$?
-  # shellcheck disable=SC2086
-  expect_exit $want "$BIN" explain $flags --against vllm-2026-08-17
-  diff <(grep error: said) <(grep error: stderr) || fail "--against says something else: $flags"
-done
-expect_exit 4 "$BIN" explain --arch sm90 --moe-backend xpu --revision $old --against vllm-2026-08-17
-grep -q 'no blob serves both' stdout || fail 'no comparison'
-expect_exit 2 "$BIN" explain
-expect_one_error 'arch|platform'
-expect_exit 2 "$BIN" explain --arch sm90 --family loud
-expect_one_error '--family'
-
-# A batch of executed decisions.
-"$python" - "$TESTDATA/oracle/decisions.jsonl" <<'PY'
-import json, sys
-with open("in.jsonl", "w") as asked, open("want.jsonl", "w") as want:
-    for line in open(sys.argv[1]):
-        case = json.loads(line)
-        asked.write(json.dumps(case["input"]) + "\n")
-        want.write(json.dumps({**case["expect"], "trace": case["trace"]}) + "\n")
-PY
-expect_exit 0 "$BIN" explain --batch - -v --revision $old <in.jsonl
-"$python" - <<'PY'
-import json
-want = [json.loads(line) for line in open("want.jsonl")]
-got = [json.loads(line) for line in open("stdout")]
-assert len(got) == len(want) > 100, (len(got), len(want))
-assert got == want, next(pair for pair in zip(got, want) if pair[0] != pair[1])
-PY
 
 # At its end: no blob where a start can make the bytes, else a blob and why.
 start() { "$python" -c 'import json; s = json.load(open("stdout"))["start"]; print(s and s["from"])'; }

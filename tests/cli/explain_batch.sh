@@ -17,36 +17,10 @@ cmp stdout want
 expect_exit 0 batch - <batch.jsonl
 cmp stdout want
 
-# A backend may be written as on the command line.
-line cuda sm120 Marlin >case.jsonl
-expect_exit 0 batch case.jsonl
-cmp stdout <(head -n 1 want)
-
-# The last line may lack its newline; an empty batch has no answers.
-printf %s "$(cat batch.jsonl)" >unfinished.jsonl
-expect_exit 0 batch unfinished.jsonl
-cmp stdout want
-: >empty.jsonl
-expect_exit 0 batch empty.jsonl
-[ ! -s stdout ] || fail 'answers to an empty batch'
-
-expect_exit 0 batch batch.jsonl -v
-[ "$(head -n 1 stdout)" = '{"backend": "MARLIN", "experts_class": "MarlinExperts", "trace": [["MarlinExperts", null, true, null]]}' ] ||
-  fail "trace: $(head -n 1 stdout)"
-
 # A bad line: what came before is answered, the error names file, line and key.
 { line cuda sm120 marlin; line cuda sm120 marlin | sed 's/"lora"/"Lora"/'; } >bad.jsonl
 expect_exit 3 batch bad.jsonl
 expect_one_error 'bad.jsonl: line 2: lora: missing$'
 [ "$(wc -l <stdout)" = 1 ] || fail 'the good line was not answered'
-line cuda sm-120 marlin >bad.jsonl
-expect_exit 3 batch bad.jsonl
-expect_one_error 'bad.jsonl: line 1: arch: expected sm<major><minor>'
-printf '\n' >bad.jsonl
-expect_exit 3 batch bad.jsonl
-expect_one_error 'bad.jsonl: line 1: not JSON: line 1, column 1: '
-head -c 2000000 /dev/zero | tr '\0' '[' >bad.jsonl
-expect_exit 3 batch bad.jsonl
-expect_one_error 'bad.jsonl: '
 expect_exit 3 batch missing.jsonl
 expect_one_error 'missing.jsonl: cannot be opened'

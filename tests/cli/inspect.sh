@@ -37,28 +37,6 @@ END
 expect_exit 0 "$BIN" inspect out --json
 grep -q '"findings": \[\]' stdout || fail 'a whole blob has findings'
 
-# One shape for a checkpoint and a blob; the source; the sizes of layers.
-expect_exit 0 "$BIN" inspect "$model" --tensors --json
-mv stdout checkpoint.json
-expect_exit 0 "$BIN" inspect out --tensors --json
-"$python" - <<'END'
-import json
-def keys(value):
-    if isinstance(value, dict): return {key: keys(item) for key, item in value.items()}
-    return [keys(value[0])] if isinstance(value, list) and value and isinstance(value[0], dict) else None
-checkpoint, blob = (json.load(open(name))["ranks"][0] for name in ("checkpoint.json", "stdout"))
-parallel = blob.pop("parallel")
-assert parallel and checkpoint.pop("parallel") is None
-assert blob.pop("findings") == []
-a, b = keys(checkpoint), keys(blob)
-assert a == b, (a, b)
-assert checkpoint["source"] == blob["source"], blob["source"]
-for part in checkpoint, blob:
-    assert [size["layer"] for size in part["layer_sizes"]] == part["layers"] == [0, 1], part
-    for size in "data_bytes", "stored_bytes":
-        assert sum(layer[size] for layer in part["layer_sizes"]) == part[size], part
-    assert part["layer_sizes"][0]["intermediate_size"] == 96, part
-END
 # The samples are the layers', not the container's, nor what was chosen of it.
 samples() {
   rm -rf sampled
@@ -81,8 +59,3 @@ grep -qE '^style +gpt_oss_original$' stdout || fail 'the config.json beside a fi
 expect_exit 0 "$BIN" convert "$single/model.safetensors" -o one --arch sm90 -q
 expect_exit 0 "$BIN" convert "$single" -o whole --arch sm90 -q
 expect_exit 0 "$BIN" diff one whole
-# A checkpoint, by its config.json.
-expect_exit 0 "$BIN" inspect "$model" --tensors
-mv stdout want
-expect_exit 0 "$BIN" inspect "$model/config.json" --tensors
-cmp want stdout || fail 'inspect config.json says something else'

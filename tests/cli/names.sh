@@ -37,19 +37,3 @@ for flag in --env --knob; do
   done
 done
 [ ! -e no ] || fail 'something was written'
-
-expect_exit 2 "$BIN" convert "$model" -o no --arch sm90 --knob parmas_dtype=float16
-expect_one_error "knob: unknown knob 'parmas_dtype'"
-grep -q '^hint: did you mean params_dtype?' stderr || fail 'no hint for a knob'
-
-# An error about a checkpoint names it.
-mkdir empty
-cp "$model"/*.safetensors empty
-for flags in '--arch sm90' '--arch sm90 --style gpt_oss_original'; do
-  # shellcheck disable=SC2086
-  expect_exit 3 "$BIN" convert empty -o no $flags
-  expect_one_error 'empty'
-done
-expect_exit 4 "$BIN" convert "$model" -o no --arch sm90 --tp-size 5
-expect_one_error 'gptoss_hf: intermediate size 96 is not divisible by 5 ranks'
-[ ! -e no ] || fail 'something was written'

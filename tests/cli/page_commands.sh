@@ -1,5 +1,5 @@
 # Every block of README.md, of the guides, of the pages of plug-ins and batch scripts, of the man page and of --help works as
-# the page has it. readme.sh looks at README's tables, install_commands.sh runs what installs.
+# the page has it. readme.sh looks at README's tables; what installs is run by tests/package.
 need_numpy
 "$python" -c 'import yaml' 2>/dev/null || skip 'python3-yaml is not installed'
 mkdir help work

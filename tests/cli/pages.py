@@ -3,7 +3,7 @@ pages.py PAGE..., in an empty directory, with PAGES_PROGRAM and PAGES_SOURCE set
 
 Of Markdown: commands, with the lines that a page shows as their output (times and rates aside); Python; Dockerfiles, stage by
 stage; a pipeline's steps in turn; a cluster's objects, by tests/batch/kubernetes_api.py. A fenced block of another kind
-is an error. page_programs.py stands in for programs that are not here. What installs is run by install_commands.sh."""
+is an error. page_programs.py stands in for programs that are not here. What installs is run by tests/package."""
 import glob
 import json
 import os

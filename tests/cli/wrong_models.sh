@@ -93,10 +93,3 @@ for flag in quantization.json '{"moe": {"activation": "mxfp7"}}'; do
   case $flag in *.json) name='--quantization-config: quantization.json' ;; *) name=--quantization-config ;; esac
   expect_one_error "$name: moe.activation: \"mxfp7\": .*unknown quantization name"
 done
-expect_exit 3 "$BIN" explain --arch sm90 --quantization-config mxfp7
-expect_one_error '--quantization-config: mxfp7: neither a JSON object nor a file'
-printf '{bad' >quantization.json
-for flag in quantization.json '{bad'; do
-  expect_exit 3 "$BIN" explain --arch sm90 --quantization-config "$flag" --json
-  grep -q '"key": "--quantization-config"' stdout || fail "$flag: no key"
-done
