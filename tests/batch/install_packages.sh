@@ -1,5 +1,4 @@
-# Installs packages that dpkg does not have, even if dpkg does not know them, as on a new machine; and
-# nothing if all are there. An Arm library is not the machine's own of the same name.
+# Installs packages that dpkg does not have, even if dpkg does not know them, as on a new machine; with --check nothing.
 mkdir stubs
 stub() {
   cat >"stubs/$1"
@@ -32,28 +31,3 @@ grep -q arm64 asked && fail 'a package of another architecture'
 rm asked
 install_packages 1 --check
 [ ! -e asked ] || fail '--check installs'
-install_packages 1 --arm64 --check
-install_packages 0 --arm64
-[ "$(head -n 1 asked)" = '--add-architecture arm64' ] || fail 'the architecture is not added'
-grep -q 'install.* libfmt-dev:arm64' asked || fail 'an Arm library is not installed'
-grep -q 'libzstd-dev:arm64' asked && fail 'an Arm library is installed again'
-
-rm asked
-stub dpkg-query <<SH
-#!/bin/sh
-"$SOURCE_DIR/scripts/install-packages" --arm64 --list | sed 's/^/installed /; /:/! s/$/:amd64/'
-SH
-for arguments in '' --check --arm64 '--arm64 --check'; do
-  # shellcheck disable=SC2086
-  install_packages 0 $arguments
-done
-[ ! -e asked ] || fail 'apt-get is run though all is there'
-
-stub apt-get <<<$'#!/bin/sh\nexit 100'
-stub dpkg-query <<<$'#!/bin/sh\nexit 1'
-install_packages 100
-
-# Where Arm's packages are missing, the row that needs them says so, and nothing fails.
-expect_exit 0 env PATH="$PWD/stubs:$PATH" "$SOURCE_DIR/scripts/test" --arm64
-grep -qx 'skipped: scripts/install-packages --arm64 installs what this row needs' stdout || fail 'no word about the skip'
-grep -qE '^64-bit Arm, the bytes +skip ' stdout || fail 'not a row that was skipped'
