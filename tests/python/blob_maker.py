@@ -1,11 +1,9 @@
 """Blobs for the tests beside this file: the program's own, of small models."""
-import json
 import os
 import subprocess
 from pathlib import Path
 
 import layer_files
-import mxfp4_repack
 import witness
 
 BIN = os.environ["BIN"]
@@ -53,17 +51,3 @@ def convert(source, out, backend, *flags):
     run("convert", source, "-o", out, "--backend", backend, "-q", "--force",
         "--allow-known-defects", *machine, *flags, *(() if "--revision" in flags else ("--revision", SEED)))
     return judged(out)
-
-
-def reseal(directory, change):
-    """Lets `change` alter the manifest's object in place, and seals it as the program does."""
-    path = os.path.join(directory, mxfp4_repack.MANIFEST_NAME)
-    with open(path, encoding="utf-8") as file:
-        manifest = json.load(file)
-    change(manifest)
-    manifest.pop("manifest_xxh3_128", None)
-    text = json.dumps(manifest, indent=2, ensure_ascii=False)
-    text = text[:text.rindex("\n}")]
-    seal = mxfp4_repack.xxh3_128(text.encode())
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f'{text},\n  "manifest_xxh3_128": "{seal}"\n}}\n')

@@ -5,21 +5,21 @@ import os
 
 
 def edit_manifest(blob, change):
-    """Changes a manifest and seals it again, as another program would have written it."""
+    """Changes a manifest in place and seals it again, as another program would have written it."""
     import mxfp4_repack
     path = os.path.join(blob, "mxfp4_repack.json")
-    with open(path) as file:
+    with open(path, encoding="utf-8") as file:
         manifest = json.load(file)
-    del manifest["manifest_xxh3_128"]
     change(manifest)
+    manifest.pop("manifest_xxh3_128", None)
     if "rest" in manifest:  # behind "layers", where the program writes it
         rest = manifest.pop("rest")
         manifest = {key: value for name in manifest for key, value in
                     [(name, manifest[name])] + ([("rest", rest)] if name == "layers" else [])}
-    text = json.dumps(manifest, indent=2)
+    text = json.dumps(manifest, indent=2, ensure_ascii=False)
     text = text[:text.rindex("\n}")]
     seal = mxfp4_repack.xxh3_128(text.encode())
-    with open(path, "w") as file:
+    with open(path, "w", encoding="utf-8") as file:
         file.write(text + ',\n  "manifest_xxh3_128": "%s"\n}\n' % seal)
 
 

@@ -1,5 +1,4 @@
 """What a layer that the plug-in leaves to vLLM has to look like."""
-import os
 import unittest
 
 from hook_env import SLOTS, World, bits, golden, make_blob

@@ -7,7 +7,7 @@ import unittest
 import numpy as np
 
 import mxfp4_repack as reader
-from blob_maker import reseal
+from edited_blob import edit_manifest
 from damaged import FIRST, PLAIN, ZSTD, Damaged, edit, read_all
 
 
@@ -32,14 +32,6 @@ class DamagedFiles(Damaged):
         os.remove(f"zstd/{ZSTD}")
         for check in ("none", "sizes", "checksums"):
             self.refuse(reader.NotFoundError, "zstd", f"{ZSTD}: missing", check)
-
-    def test_unreadable_layer_file(self):
-        size = os.path.getsize(f"none/{PLAIN}")
-        os.remove(f"none/{PLAIN}")
-        os.mkdir(f"none/{PLAIN}")
-        reseal("none", lambda m: m["layers"][0].update(size=os.stat(f"none/{PLAIN}").st_size))
-        self.refuse(reader.ReadError, "none", "is not a regular file")
-        self.assertGreater(size, 0)
 
     def test_missing_things(self):
         with reader.open_blob("zstd") as blob:
@@ -75,7 +67,7 @@ class DamagedFiles(Damaged):
             size = os.path.getsize(path)
             for wrong in (size - 1, size - 9, size // 2, 4096, 20, 9, 8, 1, 0):
                 os.truncate(path, wrong)
-                reseal(directory, lambda m: m["layers"][0].update(size=wrong))
+                edit_manifest(directory, lambda m: m["layers"][0].update(size=wrong))
                 with self.assertRaises(kinds, msg=f"{name} {wrong}"):
                     read_all(directory)
 
@@ -116,42 +108,13 @@ class DamagedFiles(Damaged):
         return ends + [size - 1 - at // 20 for at in ends] + [source.randrange(size)
                                                               for _ in range(60)]
 
-    def test_flips_in_a_plain_file(self):
-        self.flips("none", PLAIN, "checksums", self.everywhere)
-
-    def test_flips_in_a_compressed_file(self):
-        self.flips("zstd", ZSTD, "checksums", self.everywhere)
-
-    def test_flips_in_frames_without_the_files_checksum(self):
-        # The seek table's sizes and checksums and the frames cover each other, but for a bit of a frame
-        # header that means nothing.
-        self.flips("zstd", ZSTD, "none", self.everywhere, harmless=2)
-
-    def test_flips_in_a_plain_file_without_the_files_checksum(self):
-        self.flips("none", PLAIN, "none", self.everywhere)
-
-    def test_flips_in_the_manifest(self):
-        self.flips("zstd", "mxfp4_repack.json", "none", self.everywhere)
-
-    def test_kinds_of_flips(self):
-        def flip(at):
-            return lambda data: data[:at % len(data)] + bytes([data[at] ^ 1]) + data[
-                at % len(data) + 1:]
-
-        edit(f"none/{PLAIN}", flip(-1))
-        self.refuse(reader.ChecksumError, "none", "checksum of the file differs", "checksums")
-        self.refuse(reader.ChecksumError, "none", "checksum differs")
-        edit(f"zstd/{ZSTD}", flip(-1))
-        self.refuse(reader.FormatError, "zstd", "seek table")
-        edit(f"zstd/{ZSTD}", flip(-1))
-        edit(f"zstd/{ZSTD}", flip(40))
-        self.refuse(reader.ChecksumError, "zstd", "frame")
-        edit("zstd/mxfp4_repack.json", flip(300))
-        self.refuse(reader.ChecksumError, "zstd", "changed after it was written")
-        edit("none/mxfp4_repack.json", lambda data: data[:-10])
-        self.refuse(reader.ChecksumError, "none")
-        edit("none/mxfp4_repack.json", lambda data: data[:300])
-        self.refuse(reader.FormatError, "none", "manifest_xxh3_128: missing")
+    def test_flips(self):
+        # Without the file's checksum the seek table's sizes and checksums and the frames cover each other, but for a
+        # bit of a frame header that means nothing.
+        for directory, name, check, harmless in (("none", PLAIN, "checksums", 0), ("zstd", ZSTD, "checksums", 0), ("zstd", ZSTD, "none", 2),
+                                                 ("none", PLAIN, "none", 0), ("zstd", "mxfp4_repack.json", "none", 0)):
+            with self.subTest(name, check=check):
+                self.flips(directory, name, check, self.everywhere, harmless)
 
     def test_verify_names_the_tensor(self):
         with reader.open_blob("none") as blob, blob.layer(FIRST) as layer:
@@ -174,17 +137,6 @@ class DamagedFiles(Damaged):
             self.refuse(reader.SizeError if name == ZSTD else reader.FormatError, "zstd")
             shutil.rmtree("zstd")
             shutil.copytree("made-zstd", "zstd")
-
-    def test_half_of_a_surrogate_pair(self):
-        reseal("zstd", lambda m: m.update(revision="REV"))
-        edit("zstd/mxfp4_repack.json", lambda data: data.replace(b"REV", b"\\ud800"))
-        with open("zstd/mxfp4_repack.json", "rb") as file:
-            text = file.read()
-        body = text[:text.rindex(b',\n  "manifest_xxh3_128"')]
-        seal = reader.xxh3_128(body).encode()
-        edit("zstd/mxfp4_repack.json",
-             lambda _: body + b',\n  "manifest_xxh3_128": "' + seal + b'"\n}\n')
-        self.refuse(reader.FormatError, "zstd", "not JSON|UTF-8|surrogate")
 
 
 if __name__ == "__main__":

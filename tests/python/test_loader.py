@@ -240,27 +240,6 @@ class Ring(Blobs):
                 self.compare(layer, tensors)
                 self.compare(layer, again)
 
-    def test_a_load_after_close_is_pinned_too(self):
-        with contextlib.ExitStack() as stack:
-            cuda = StandInCuda(stack)
-            ring = loader.Loader("cuda", threads=2, ring_bytes=8000)
-            ring.load(self.layers[2])
-            ring.close()
-            tensors = ring.load(self.layers[0])
-            ring.close()
-            self.assertEqual([pin.numel() for pin in cuda.pinned], [8000, 8000])
-        self.compare(self.layers[0], tensors)
-
-    def test_late_copies(self):
-        for layer in self.layers[:2]:
-            size = sum(layer.info(name).nbytes for name in layer.tensors)
-            with contextlib.ExitStack() as stack:
-                StandInCuda(stack, 0.0005)
-                ring = loader.Loader("cuda", threads=5, ring_bytes=size // 12)
-                tensors = ring.load(layer)
-                ring.close()
-            self.compare(layer, tensors)
-
     def fails(self, cuda, ring, layer, kind):
         """A load fails, and one after it does not."""
         with self.assertRaises(kind):

@@ -77,14 +77,6 @@ class Interface(unittest.TestCase):
                 with self.subTest(text), self.assertRaisesRegex(reader.BlobError, text.split(": ", 1)[1]):
                     attempt()
 
-    def test_closed_layers(self):
-        with reader.open_blob("made-none") as blob:
-            layer = blob[0]
-            layer.close()
-            for attempt in (layer.check_file, layer.check_tensors, lambda: layer["w13_weight"]):
-                with self.assertRaises(reader.BlobError):
-                    attempt()
-
     def test_closed_blob(self):
         blob = reader.open_blob("made-none")
         layer = blob[0]

@@ -80,20 +80,6 @@ class EveryBackend(unittest.TestCase):
             self.assertTrue(np.array_equal(layer.numpy(name, expert=expert, stored=True),
                                            want[expert]), name)
 
-    def test_untouched_layouts_equal_unpack(self):
-        for backend in ("EMULATION", "XPU"):
-            blob_maker.convert(blob_maker.model("small"), "same", backend)
-            shutil.rmtree("unpacked", ignore_errors=True)
-            blob_maker.run("unpack", "same", "-o", "unpacked", "-q")
-            with mxfp4_repack.open_blob("same") as blob:
-                for index, prefix in enumerate(blob.layers):
-                    wanted, _ = layer_files.read(f"unpacked/layer-{index:05}.safetensors")
-                    with blob.layer(prefix) as layer:
-                        self.assertEqual(len(layer.tensors), len(wanted))
-                        for name in layer.tensors:
-                            want = wanted[f"{prefix}.{name}"]
-                            self.assertTrue(np.array_equal(layer.numpy(name), want), name)
-
 
 class Opening(unittest.TestCase):
     def test_ranks(self):
@@ -118,28 +104,6 @@ class Opening(unittest.TestCase):
             mxfp4_repack.open_blob("ranks/rank-00-of-02")
         shutil.rmtree("ranks")
 
-    def test_inside_a_model_directory(self):
-        model = blob_maker.model("small")
-        blob_maker.convert(model, "whole", "TRITON", "--include-rest")
-        with mxfp4_repack.open_blob("whole") as blob:
-            self.assertEqual(blob.root, os.path.join("whole", "mxfp4_repack"))
-            blob.verify()
-        blob_maker.convert(model, "whole2", "TRITON", "--include-rest", "--tp-size", "2")
-        self.assertEqual(mxfp4_repack.open_blob("whole2", rank=1).rank, 1)
-
-    def test_loaded_layout(self):
-        blob_maker.convert(blob_maker.model("small"), "loaded", "MARLIN", "--emit", "loaded")
-        with mxfp4_repack.open_blob("loaded", check="checksums") as blob:
-            self.assertEqual(blob.manifest["layout"], "loaded")
-            blob.verify()
-
-    def test_expert_parallel_placement_is_in_the_manifest(self):
-        blob_maker.convert(blob_maker.model("small"), "experts", "MARLIN", "--tp-size", "2",
-                           "--enable-expert-parallel")
-        with mxfp4_repack.open_blob("experts", rank=1) as blob:
-            self.assertEqual(blob.manifest["rank"]["experts"], [2, 3])
-            with blob.layer(blob.layers[0]) as layer:
-                self.assertEqual(layer.num_experts, 2)
 
 
 class LittleIsDecoded(unittest.TestCase):

@@ -28,17 +28,102 @@ class Facts(FallBack):
                 lacks = pattern is MARLIN and not hasattr(torch, "float8_e8m0fnu")
                 self.assertEqual(len(world.hook.taken), 0 if lacks else 1)
 
-    # --- rank, experts, slice ---
+    def test_facts_of_a_layer(self):
+        for fact, layer_facts in (
+                ("rank 1 of 2: .*the blob is rank 0 of 1, not 1", {"tp": (1, 2)}),
+                ("tensor parallel rank and size: the blob has .0, 1., vLLM has .0, 2.", {"tp": (0, 2)}),
+                ("expert parallel rank and size", {"ep": (0, 2)}),
+                ("redundant experts: the blob has 0, vLLM has 4", {"redundant": 4}),
+                ("fused shared experts: the blob has 0, vLLM has 1", {"shared": 1}),
+                ("hidden size: the blob has 128, vLLM has 96", {"hidden_unpadded": 96}),
+                ("slice of the intermediate size", {"inner_unpadded": 32}),
+                ("params dtype: the blob has bfloat16, vLLM has float16", {"params_dtype": torch.float16})):
+            self.refused(fact, layer_facts=layer_facts)
 
-    def test_wrong_tensor_parallel_rank(self):
-        self.refused("rank 1 of 2: .*the blob is rank 0 of 1, not 1", layer_facts={"tp": (1, 2)})
+    def test_facts_of_a_manifest(self):
+        """What a blob says that vLLM does not have."""
+        def rank(**facts):
+            return lambda manifest: manifest["rank"].update(facts)
 
-    def test_wrong_number_of_ranks(self):
-        self.refused("tensor parallel rank and size: the blob has .0, 1., vLLM has .0, 2.",
-                     layer_facts={"tp": (0, 2)})
+        for fact, change, given in (
+                (r"placement of experts: the blob has \[0, 1\], vLLM has \[2, 3\]", rank(ep_rank=1, ep_size=2, rank=1, num_ranks=2, experts=[0, 1]),
+                 {"layer_facts": {"ep": (1, 2), "ids": [2, 3]}}),
+                (r"placement of experts: the blob has \[0, 2\], vLLM has \[0, 1\]", rank(ep_rank=0, ep_size=2, experts=[0, 2], num_ranks=2),
+                 {"layer_facts": {"ep": (0, 2), "ids": [0, 1]}}),
+                (r"slice of the intermediate size: the blob has \[32, 96\], vLLM has \[0, 64\]", rank(intermediate_range=[32, 96]), {}),
+                ("w13_bias. F32 .* the layout has .*w13_bias. BF16", lambda m: m.update(layout="loaded"), {}),
+                ("architecture: the blob has aarch64, vLLM has x86_64", lambda m: m["target"].update(arch="aarch64"), {}),
+                ("platform: the blob has xpu, vLLM has cpu", lambda m: m["target"].update(platform="xpu", arch=""), {}),
+                ("code of vLLM's converters: the blob has vllm-2026-08-17, vLLM has vllm-2026-05-18", lambda m: m.update(revision="vllm-2026-08-17"),
+                 {"environment": {"MXFP4_REPACK_VERIFY": "none"}})):
+            model, blob = copied(make_blob(golden(CASE)))
+            edit_both(blob, change)
+            self.refused(fact, (model, blob), **given)
 
-    def test_tensor_parallel_blob_for_expert_parallel_ranks(self):
-        self.refused("expert parallel rank and size", layer_facts={"ep": (0, 2)})
+    def test_what_vllm_has_on_the_layer(self):
+        case = golden(CASE)
+
+        def online(world, layer):
+            import vllm.model_executor.layers.quantization.online.mxfp4 as online
+            layer.quant_method = online.Mxfp4OnlineMoEMethod(layer.quant_method.mxfp4_backend)
+
+        def expert_map(world, layer):  # from global to local numbers, without a manager
+            layer.expert_map_manager = None
+            layer._expert_map = hook_env.to_torch(hook_env.numpy.array([-1, 0, -1, 1], "i4"), torch.int32)
+
+        for fact, self.on_layer in (
+                (r"placement of experts: the blob has \[0, 1\], vLLM has \[1, 3\]", expert_map),
+                ("input scales: the blob has False, vLLM has True", lambda world, layer: vars(layer).update(w13_input_scale=1.0, w2_input_scale=1.0)),
+                ("backend: the blob has CPU, vLLM has MARLIN", lambda world, layer: setattr(
+                    layer.quant_method, "mxfp4_backend", layer.quant_method.mxfp4_backend.__class__["MARLIN"])),
+                ("FLASHINFER_MOE_EP_CUTEDSL, whose conversion does more", lambda world, layer: setattr(
+                    layer.quant_method, "mxfp4_backend", SimpleNamespace(name="FLASHINFER_MOE_EP_CUTEDSL"))),
+                ("family: the blob has gpt_oss, vLLM has generic", lambda world, layer: setattr(
+                    layer, "quant_method", world.method(case, "Mxfp4MoEMethod"))),
+                ("method class: .* vLLM has Mxfp4OnlineMoEMethod", online)):
+            self.refused(fact, case=case)
+
+    def test_raw_tensors(self):
+        def all_of(change):
+            case = golden(CASE)
+            for slot in list(case.ins):
+                change(case, slot)
+            return case
+
+        def without(*slots):
+            return all_of(lambda case, slot: case.ins.pop(slot) if slot in slots else None)
+
+        def as_f4(case, slot):
+            if slot.endswith("bias"):
+                case.ins[slot], case.types["in." + slot] = case.ins[slot].astype("f4"), "F32"
+
+        for fact, case in (("number of local experts", all_of(lambda case, slot: case.ins.update({slot: case.ins[slot][:1]}))),
+                           ("w13_bias: the blob has bfloat16, vLLM has none", without("w13_bias", "w2_bias")),
+                           ("w2_bias: the blob has bfloat16, vLLM has none", without("w2_bias")),
+                           ("w13_bias: the blob has bfloat16, vLLM has float32", all_of(as_f4))):
+            self.refused(fact, make_blob(golden(CASE)), case=case)
+
+    def test_machine_and_code(self):
+        self.refused("VLLM_MARLIN_INPUT_DTYPE: the blob has none, vLLM has fp8", case=golden(MARLIN), environment={"VLLM_MARLIN_INPUT_DTYPE": "fp8"})
+        case = golden(TRITON)
+        made = make_blob(case)
+        case.facts["arch"] = "sm100"
+        self.refused("architecture: the blob has sm90, vLLM has sm100", made, case=case)
+        self.refused("code of no known revision", known=False, environment={"MXFP4_REPACK_VERIFY": "none"})
+
+    def test_where_the_weights_come_from(self):
+        def load_format(name):
+            return lambda world: setattr(world.config.load_config, "load_format", name)
+
+        def no_configuration(world):
+            import vllm.config
+            vllm.config.current = None
+
+        for fact, set_up in (("load format: .* vLLM has dummy", load_format("dummy")), ("load format: .* vLLM has a_new_one", load_format("a_new_one")),
+                             ("configuration", no_configuration)):
+            self.refused(fact, set_up=set_up)
+        for fact, model in (("no such file", hook_env.scratch.name), ("no directory here", "someone/a-model")):
+            self.refused(fact, (model, make_blob(golden(CASE))[1]))
 
     def test_rank_that_is_not_there(self):
         model, blob = copied(make_blob(golden(CASE)))
@@ -47,69 +132,6 @@ class Facts(FallBack):
             os.makedirs(target, exist_ok=True)
             shutil.move(os.path.join(blob, name), target)
         self.refused("rank", (model, blob), layer_facts={"tp": (1, 2)})
-
-    def test_rank_directory_of_another_rank(self):
-        model, blob = copied(make_blob(golden(CASE)))
-        inner = os.path.join(blob, "rank-01-of-02")
-        names = os.listdir(blob)
-        os.mkdir(inner)
-        for name in names:
-            shutil.move(os.path.join(blob, name), inner)
-        self.refused("rank", (model, blob), layer_facts={"tp": (1, 2)})
-
-    def test_expert_range(self):
-        def change(manifest):
-            manifest["rank"].update(ep_rank=1, ep_size=2, rank=1, num_ranks=2, experts=[0, 1])
-
-        model, blob = copied(make_blob(golden(CASE)))
-        edit_both(blob, change)
-        self.refused("placement of experts: the blob has \\[0, 1\\], vLLM has \\[2, 3\\]",
-                     (model, blob), layer_facts={"ep": (1, 2), "ids": [2, 3]})
-
-    def test_placement(self):
-        def change(manifest):
-            manifest["rank"].update(ep_rank=0, ep_size=2, experts=[0, 2], num_ranks=2)
-
-        model, blob = copied(make_blob(golden(CASE)))
-        edit_both(blob, change)
-        self.refused("placement of experts: the blob has \\[0, 2\\], vLLM has \\[0, 1\\]",
-                     (model, blob), layer_facts={"ep": (0, 2), "ids": [0, 1]})
-
-    def test_expert_map_without_a_manager(self):
-        """As a tensor from global to local numbers."""
-        case = golden(CASE)
-
-        def on_layer(world, layer):
-            layer.expert_map_manager = None
-            layer._expert_map = hook_env.to_torch(
-                hook_env.numpy.array([-1, 0, -1, 1], "i4"), torch.int32)
-
-        self.on_layer = on_layer
-        self.refused("placement of experts: the blob has \\[0, 1\\], vLLM has \\[1, 3\\]",
-                     case=case)
-
-    def test_slice_of_the_intermediate_size(self):
-        def change(manifest):
-            manifest["rank"]["intermediate_range"] = [32, 96]
-
-        model, blob = copied(make_blob(golden(CASE)))
-        edit_both(blob, change)
-        self.refused("slice of the intermediate size: the blob has \\[32, 96\\], "
-                     "vLLM has \\[0, 64\\]", (model, blob))
-
-    def test_redundant_experts(self):
-        self.refused("redundant experts: the blob has 0, vLLM has 4", layer_facts={"redundant": 4})
-
-    def test_fused_shared_experts(self):
-        self.refused("fused shared experts: the blob has 0, vLLM has 1", layer_facts={"shared": 1})
-
-    # --- sizes and types ---
-
-    def test_number_of_experts(self):
-        case = golden(CASE)
-        for slot in case.ins:
-            case.ins[slot] = case.ins[slot][:1]
-        self.refused("number of local experts", make_blob(golden(CASE)), case=case)
 
     def test_padded_sizes(self):
         for slot, shape in (("w13_weight", (2, 128, 80)), ("w2_weight", (2, 128, 48)),
@@ -124,26 +146,6 @@ class Facts(FallBack):
             self.on_layer = on_layer
             self.refused(re.escape("padded shape of %s: the blob has %s, vLLM has %s" %
                                    (slot, was, shape)))
-
-    def test_hidden_size_before_padding(self):
-        self.refused("hidden size: the blob has 128, vLLM has 96",
-                     layer_facts={"hidden_unpadded": 96})
-
-    def test_intermediate_size_before_padding(self):
-        self.refused("slice of the intermediate size", layer_facts={"inner_unpadded": 32})
-
-    def test_no_bias(self):
-        case = golden(CASE)
-        del case.ins["w13_bias"], case.ins["w2_bias"]
-        self.refused("w13_bias: the blob has bfloat16, vLLM has none", make_blob(golden(CASE)),
-                     case=case)
-
-    def test_one_bias_alone(self):
-        for slot in ("w13_bias", "w2_bias"):
-            case = golden(CASE)
-            del case.ins[slot]
-            self.refused(slot + ": the blob has bfloat16, vLLM has none", make_blob(golden(CASE)),
-                         case=case)
 
     def test_activation(self):
         """situ has layouts of its own, one more with FP8 activations."""
@@ -183,75 +185,6 @@ class Facts(FallBack):
             self.refused("gate and up: the blob has mixed, vLLM has apart", case=case,
                          revision="newer", layer_facts={"activation": "silu"})
 
-    def test_bias_of_another_type(self):
-        case = golden(CASE)
-        for slot in ("w13_bias", "w2_bias"):
-            case.ins[slot] = case.ins[slot].astype("f4")
-            case.types["in." + slot] = "F32"
-        self.refused("w13_bias: the blob has bfloat16, vLLM has float32", make_blob(golden(CASE)),
-                     case=case, set_up=lambda w: None)
-
-    def test_input_scales(self):
-        def on_layer(world, layer):
-            layer.w13_input_scale = layer.w2_input_scale = 1.0
-
-        self.on_layer = on_layer
-        self.refused("input scales: the blob has False, vLLM has True")
-
-    def test_params_dtype(self):
-        self.refused("params dtype: the blob has bfloat16, vLLM has float16",
-                     layer_facts={"params_dtype": torch.float16})
-
-    def test_marlin_input_dtype(self):
-        case = golden(MARLIN)
-        self.refused("VLLM_MARLIN_INPUT_DTYPE: the blob has none, vLLM has fp8", case=case,
-                     environment={"VLLM_MARLIN_INPUT_DTYPE": "fp8"})
-
-    # --- what vLLM chose, and which vLLM ---
-
-    def test_backend(self):
-        def on_layer(world, layer):
-            layer.quant_method.mxfp4_backend = layer.quant_method.mxfp4_backend.__class__["MARLIN"]
-
-        self.on_layer = on_layer
-        self.refused("backend: the blob has CPU, vLLM has MARLIN")
-
-    def test_loaded_layout(self):
-        model, blob = copied(make_blob(golden(CASE)))
-        edit_both(blob, lambda m: m.update(layout="loaded"))
-        self.refused("w13_bias. F32 .* the layout has .*w13_bias. BF16", (model, blob))
-
-    def test_backend_that_is_not_known(self):
-        def on_layer(world, layer):
-            layer.quant_method.mxfp4_backend = SimpleNamespace(name="FLASHINFER_MOE_EP_CUTEDSL")
-
-        self.on_layer = on_layer
-        self.refused("FLASHINFER_MOE_EP_CUTEDSL, whose conversion does more")
-
-    def test_family(self):
-        case = golden(CASE)
-
-        def on_layer(world, layer):
-            layer.quant_method = world.method(case, "Mxfp4MoEMethod")
-
-        self.on_layer = on_layer
-        self.refused("family: the blob has gpt_oss, vLLM has generic")
-
-    def test_method_class(self):
-        case = golden(CASE)
-
-        def on_layer(world, layer):
-            import vllm.model_executor.layers.quantization.online.mxfp4 as online
-            layer.quant_method = online.Mxfp4OnlineMoEMethod(layer.quant_method.mxfp4_backend)
-
-        self.on_layer = on_layer
-        self.refused("method class: .* vLLM has Mxfp4OnlineMoEMethod", case=case)
-
-    def test_architecture(self):
-        model, blob = copied(make_blob(golden(CASE)))
-        edit_both(blob, lambda m: m["target"].update(arch="aarch64"))
-        self.refused("architecture: the blob has aarch64, vLLM has x86_64", (model, blob))
-
     def test_kinds_of_x86(self):
         """AMX or not decides what vLLM chooses, and no byte."""
         for arch in ("x86_64", "x86_64-amx", "x86_64-avx512"):
@@ -262,24 +195,6 @@ class Facts(FallBack):
                 world.start().convert(case)
                 self.assertEqual(len(world.hook.taken), 1, world.messages.text())
 
-    def test_platform(self):
-        model, blob = copied(make_blob(golden(CASE)))
-        edit_both(blob, lambda m: m["target"].update(platform="xpu", arch=""))
-        self.refused("platform: the blob has xpu, vLLM has cpu", (model, blob))
-
-    def test_gpu_architecture(self):
-        case = golden(TRITON)
-        made = make_blob(case)
-        case.facts["arch"] = "sm100"
-        self.refused("architecture: the blob has sm90, vLLM has sm100", made, case=case)
-
-    def test_revision(self):
-        model, blob = copied(make_blob(golden(CASE)))
-        edit_both(blob, lambda m: m.update(revision="vllm-2026-08-17"))
-        self.refused("code of vLLM's converters: the blob has vllm-2026-08-17, vLLM has "
-                     "vllm-2026-05-18", (model, blob),
-                     environment={"MXFP4_REPACK_VERIFY": "none"})
-
     def test_blob_of_another_engine(self):
         """Whose rules vLLM's code cannot be known by: without a proof by the first layer it is refused."""
         case = golden("flashinfer_trtllm_mxfp4_mxfp8/gpt_oss*")
@@ -287,10 +202,6 @@ class Facts(FallBack):
             made = make_blob(case, "sglang")
         self.refused("code of vLLM's converters: the blob has sglang-0.5.23, vLLM has "
                      "vllm-2026-05-18", made, case=case,
-                     environment={"MXFP4_REPACK_VERIFY": "none"})
-
-    def test_unknown_code_of_vllm(self):
-        self.refused("code of no known revision", known=False,
                      environment={"MXFP4_REPACK_VERIFY": "none"})
 
     def test_kernel_library(self):
@@ -309,31 +220,6 @@ class Facts(FallBack):
             self.refused("version of flashinfer: .*none that could be found",
                          case=golden("flashinfer_cutlass_mxfp4_bf16/*"))
 
-    # --- where the weights come from ---
-
-    def test_load_formats(self):
-        for name in ("dummy", "sharded_state", "tensorizer", "a_new_one"):
-            def set_up(world, name=name):
-                world.config.load_config.load_format = name
-
-            self.refused("load format: .* vLLM has " + name, set_up=set_up)
-
-    def test_no_configuration(self):
-        def set_up(world):
-            import vllm.config
-            vllm.config.current = None
-
-        self.refused("configuration", set_up=set_up)
-
-    def test_checkpoint_of_another_size(self):
-        model, blob = copied(make_blob(golden(CASE)))
-        with open(os.path.join(model, "model.safetensors"), "ab") as file:
-            file.write(b"\0")
-        self.refused("checkpoint: the blob has model.safetensors of", (model, blob))
-
-    def test_checkpoint_is_elsewhere(self):
-        self.refused("no such file", (hook_env.scratch.name, make_blob(golden(CASE))[1]))
-
     def test_model_with_a_blob_of_its_own(self):
         """A directory of --include-rest, and another blob named: nothing there can be converted."""
         case = golden(CASE)
@@ -346,8 +232,11 @@ class Facts(FallBack):
             with self.assertRaisesRegex(RuntimeError, "checkpoint: .* which has another blob"):
                 world.convert(case)
 
-    def test_checkpoint_is_no_directory(self):
-        self.refused("no directory here", ("someone/a-model", make_blob(golden(CASE))[1]))
+    def test_checkpoint_of_another_size(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        with open(os.path.join(model, "model.safetensors"), "ab") as file:
+            file.write(b"\0")
+        self.refused("checkpoint: the blob has model.safetensors of", (model, blob))
 
     def test_other_checkpoint_of_the_same_size(self):
         """The raw scales themselves tell."""

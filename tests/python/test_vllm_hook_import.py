@@ -1,6 +1,4 @@
 """How the vLLM plug-in gets into a process: order, repetition, what it must not load or break."""
-import importlib.machinery
-import itertools
 import os
 import subprocess
 import sys
@@ -62,14 +60,6 @@ class Order(unittest.TestCase):
                 world.register()
                 self.check_patched()
 
-    def test_registered_between(self):
-        with World(blob="/nowhere") as world:
-            load(METHODS)
-            world.register()
-            load(QUARK)
-            load(ONLINE)
-            self.check_patched()
-
     def test_three_times_patches_once(self):
         for before in (False, True):
             with self.subTest(before=before), World(blob="/nowhere") as world:
@@ -80,25 +70,6 @@ class Order(unittest.TestCase):
                 self.check_patched()
                 self.assertLessEqual(len(finders()), 2)
 
-    def test_plugin_imported_twice_patches_once(self):
-        """As under a second path: other module objects, the same process."""
-        with World(blob="/nowhere") as world:
-            world.register()
-            load(QUARK)
-            for name in [n for n in sys.modules if n.startswith("mxfp4_repack.vllm")]:
-                del sys.modules[name]
-            world.register()
-            self.check_patched()
-
-    def test_acting_twice_on_a_module_patches_once(self):
-        with World(blob="/nowhere") as world:
-            world.register()
-            load(QUARK)
-            for finder in finders():
-                for name in (ORACLE, METHODS, QUARK):
-                    finder.act(sys.modules[name])
-            self.check_patched()
-
     def test_both_orders_take_the_layer(self):
         case = golden("emulation/gpt_oss*typical")
         made = make_blob(case)
@@ -108,30 +79,6 @@ class Order(unittest.TestCase):
                     load(QUARK)
                 world.start().convert(case)
                 self.assertEqual(len(world.hook.taken), 1)
-
-    def test_modules_keep_no_trace_of_the_loader(self):
-        with World(blob="/nowhere") as world:
-            world.register()
-            oracle = load(ORACLE)
-            for loader in (oracle.__loader__, oracle.__spec__.loader):
-                self.assertIs(type(loader), importlib.machinery.SourceFileLoader)
-
-    def test_other_modules_are_left_alone(self):
-        with World(blob="/nowhere") as world:
-            world.register()
-            for finder, name in itertools.product(finders(), ("json", "vllm", "vllm.platforms", ORACLE + ".x", ORACLE[:-1])):
-                self.assertIsNone(finder.find_spec(name))
-
-    def test_module_that_does_not_exist_or_fails(self):
-        with World(blob="/nowhere") as world:
-            world.register()
-            with mock.patch.object(sys, "path", []), self.assertRaises(ModuleNotFoundError):
-                load(ORACLE)
-            with mock.patch.dict(sys.modules, {"vllm.standin": None}), \
-                    self.assertRaises(ImportError):
-                load(ORACLE)
-            self.assertNotIn(ORACLE, sys.modules)
-            self.check_patched()
 
     def test_a_vllm_without_the_converters(self):
         with World(blob="/nowhere") as world:
@@ -221,17 +168,6 @@ class Lean(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", code], env=environment, text=True,
                               stdout=subprocess.PIPE, check=True)
         self.assertEqual(done.stdout.strip(), "[]")
-
-
-class EntryPoint(unittest.TestCase):
-    def test_pyproject_names_register(self):
-        path = os.path.join(hook_env.ROOT, "scripts", "python", "pyproject.toml")
-        with open(path) as file:
-            text = file.read()
-        self.assertIn('[project.entry-points."vllm.general_plugins"]', text)
-        self.assertIn('"mxfp4_repack.vllm:register"', text)
-        # Whole folders, so every module and the data beside it.
-        self.assertIn('wheel.packages = ["mxfp4_repack"]', text)
 
 
 if __name__ == "__main__":

@@ -193,20 +193,6 @@ class LoadFormat(unittest.TestCase):
                     self.assertRaisesRegex(ValueError, f"^MXFP4_REPACK_{variable} is 'often'"):
                 self.load(world, case, {})
 
-    def test_null_leaves_an_option_out(self):
-        """It was read as the word None, and verify and check can be none."""
-        case = golden(CASE)
-        model, blob = make_blob(case)
-        for extra in ({}, dict.fromkeys(("verify", "check", "strict", "source", "direct", "others", "load_format"))):
-            with self.subTest(extra), World(model=model) as world:
-                world.start()
-                from mxfp4_repack.plugin.settings import Settings
-                with mock.patch.object(Settings, "from_environment", wraps=Settings.from_environment) as read:
-                    self.load(world, case, {"blob": blob, **extra})
-                said = read.call_args_list[-1][0][0]
-                self.assertEqual({key for key in said if key in ("MXFP4_REPACK_VERIFY", "MXFP4_REPACK_CHECK")}, set())
-                self.assertIn("1 layers taken", world.messages.text(0)[-1])
-
     def test_a_proof_is_remembered(self):
         """Unknown code: the first start compares, the second one reads no raw experts."""
         case = golden(CASE)
@@ -265,30 +251,6 @@ class LoadFormat(unittest.TestCase):
             self.assertFalse(self.meta)
             self.assertIn("the method's own (is_k3_situ_aiter)", world.messages.text()[0])
 
-    def test_renamed_arguments_of_a_converter(self):
-        case = golden(CASE)
-        model, blob = make_blob(case)
-        with World(blob=blob, model=model) as world:
-            world.start()
-            from mxfp4_repack.vllm.hook import BlobRefused
-
-            def renamed(mxfp4_backend, layer, w1_weight):
-                return "vLLM's own"
-
-            arguments = ("backend", object(), SimpleNamespace(is_meta=False))
-            hook, oracle = world.hook, sys.modules[ORACLE]
-            self.assertEqual(hook.convert("gpt_oss", renamed, oracle, arguments, {}), "vLLM's own")
-            self.assertIn("not understood: KeyError: 'w13_weight'", world.messages.text()[-1])
-            with self.assertRaises(BlobRefused):
-                hook.convert("gpt_oss", renamed, oracle,
-                             (*arguments[:2], SimpleNamespace(is_meta=True)), {})
-
-    def test_a_failure_keeps_no_tensor(self):
-        """A kept exception of a mistyped path would hold the frames of the first layer's conversion."""
-        case = golden(CASE)
-        with World(blob="/mistyped", model=make_blob(case)[0]) as world:
-            world.start().convert(case)
-            self.assertEqual([type(kept) for kept in world.hook.sources._opened.values()], [str])
 
 
 class Packed(unittest.TestCase):

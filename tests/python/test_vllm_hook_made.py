@@ -102,18 +102,6 @@ class Made(unittest.TestCase):
             for line in shown:
                 self.assertIn(plain(line), logged, page)
 
-    def test_a_proof_is_remembered(self):
-        case = golden(CASE)
-        model, _ = make_blob(case)
-        cache = tempfile.mkdtemp(dir=hook_env.scratch.name)
-        for meta in (False, True):
-            with World(model=model, XDG_CACHE_HOME=cache) as world, \
-                    mock.patch("mxfp4_repack.vllm.converter_code.FINGERPRINTS", {}), \
-                    mock.patch("mxfp4_repack.vllm.conversion.revision", lambda live: hook_env.REVISIONS["seed"]):
-                self.load(world, case, {}, known=False)
-                self.assertEqual(self.meta, meta)
-                self.assertIn("1 layers made" if meta else "own conversion equals", " ".join(world.messages.text(0)))
-
     def test_a_file_that_changes_before_it_is_read(self):
         def cut(path):
             os.truncate(path, os.path.getsize(path) // 2)
@@ -209,12 +197,6 @@ class OneFact(FallBack):
                 ("redundant experts: the conversion has 0, vLLM has 4", {"redundant": 4}),
                 ("fused shared experts: the conversion has 0, vLLM has 1", {"shared": 1})):
             self.refused(fact, layer_facts=layer_facts)
-
-    def test_load_format(self):
-        def set_up(world):
-            world.config.load_config.load_format = "dummy"
-
-        self.refused("load format: the conversion has .*, vLLM has dummy", set_up=set_up)
 
     def test_a_layer_that_the_checkpoint_does_not_have(self):
         def on_layer(world, layer):

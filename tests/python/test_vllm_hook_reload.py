@@ -257,22 +257,6 @@ class Reload(unittest.TestCase):
             (line,) = world.messages.text()[known:]
             self.assertRegex(line, "vLLM loads it again: first load: ")
 
-    def test_a_load_without_an_end(self):
-        """vLLM copies converted weights without its reload, or fails while it loads: no layer stays guarded."""
-        case = golden(CASE)
-        model, _ = make_blob(case)
-        with World(model=model) as world:
-            running = self.loaded(world, case, {"strict": True})
-            layerwise = importlib.import_module("vllm.model_executor.model_loader.reload.layerwise")
-            self.assertEqual([name for name, _ in self.begun(world, running, model, {"strict": True})], [OTHER])
-            self.assertFalse(layerwise.get_layerwise_info(running.layer).can_load())
-            weights = self.begun(world, running, model, {"strict": True})
-            next(weights)
-            weights.close()
-            self.assertFalse(layerwise.get_layerwise_info(running.layer).can_load())
-            utils = importlib.import_module("vllm.model_executor.model_loader.weight_utils")
-            self.assertFalse(hasattr(utils.should_skip_weight, "_mxfp4_repack"))
-
     def test_an_update_that_replaced_a_tensor(self):
         """Another tensor at its place: the layer is vLLM's."""
         case = golden(CASE)

@@ -6,7 +6,6 @@ import shutil
 import tempfile
 import unittest
 from types import SimpleNamespace
-from unittest import mock
 
 import hook_env
 import layer_files
@@ -136,14 +135,6 @@ class SecondStage(unittest.TestCase):
             world.convert(case, layer)
             self.assertFalse(any(world.hook.skips(name) for name in raw))
 
-    def test_names_of_a_layer_do_not_cover_another(self):
-        with World(blob="/nowhere") as world:
-            world.start()
-            skipped = world.hook._skipped
-            skipped._prefixes = {"model.layers.1.mlp.experts": "one"}
-            self.assertTrue(skipped.covers("model.layers.1.mlp.experts.0.w1.weight"))
-            self.assertFalse(skipped.covers("model.layers.11.mlp.experts.0.w1.weight"))
-
     def test_end_of_a_load(self):
         """A line with both counts, once, and no threads or buffers are kept."""
         case = golden("cpu/gpt_oss_e2_h128*")
@@ -161,22 +152,6 @@ class SecondStage(unittest.TestCase):
             self.assertEqual(loader._loaders, {})
             world.convert(case, layers[0])  # a reload says nothing more
             self.assertEqual(len([t for t in world.messages.text(0) if "layers taken" in t]), 1)
-
-    def test_the_loader_is_made_while_the_model_is(self):
-        """Once for a model, before its first weights are asked for, and only where there is a GPU."""
-        case = golden("cpu/gpt_oss_e2_h128*")
-        with self.world(make_blob(case), MXFP4_REPACK_SKIP_RAW="0") as world:
-            world.start()
-            import torch
-            from mxfp4_repack import loader
-            for with_gpu, expected in ((False, []), (True, ["cuda"])):
-                with mock.patch.object(torch.cuda, "is_initialized", lambda: with_gpu), \
-                        mock.patch.object(loader, "prepare") as prepare:
-                    layers = [self.created(world, case, name=PREFIX.replace("0", number)) for number in "12"]
-                    self.assertEqual([call.args[0] for call in prepare.call_args_list], expected)
-                for layer in layers:
-                    self.load_raw(world, case, layer)
-                    world.convert(case, layer)
 
     @staticmethod
     def load_raw(world, case, layer):
@@ -267,29 +242,6 @@ class SecondStage(unittest.TestCase):
             case.ins[slot] = case.ins[slot].astype("f4")
         case.name += "-f32"
         self.uncovered("it has w13_input_scale, w2_input_scale", case=case, method=method)
-
-    def test_other_tensors_keep_the_raw_experts(self):
-        """A buffer or an attribute that create_weights makes would be without data too."""
-        for register in (lambda layer, t: layer._buffers.update(table=t),
-                         lambda layer, t: setattr(layer, "table", t)):
-            def method(world, register=register):
-                made = world.method(golden("cpu/gpt_oss_e2_h128*"))
-                real = made.create_weights.__func__.__wrapped__
-                import functools
-
-                @functools.wraps(real)
-                def create_weights(self, layer, **arguments):
-                    real(self, layer, **arguments)
-                    register(layer, torch.ones(3, dtype=torch.float32))
-
-                from mxfp4_repack.vllm import patches
-                kind = type("GptOssMxfp4MoEMethod", (type(made),),
-                            {"create_weights": create_weights})
-                module = SimpleNamespace(__name__=hook_env.METHODS, GptOssMxfp4MoEMethod=kind)
-                patches.patch_methods(module, world.hook)
-                return kind(made.mxfp4_backend)
-
-            self.uncovered("it has table too", method=method)
 
     # --- nothing to fall back to ---
 

@@ -72,11 +72,6 @@ class Verification(unittest.TestCase):
             self.assertIn("w13_weight: %s " % what, found)
         self.assertEqual(build.tensor_differences("x", one, one), [])
 
-    def test_strict_makes_it_an_error(self):
-        with self.assertRaisesRegex(RuntimeError, "w13_weight: 1 of"):
-            self.run_verified(golden(self.CASES[0]), "all", damage="w13_weight",
-                              MXFP4_REPACK_STRICT="1")
-
     def test_blob_of_another_engine_is_compared(self):
         """SGLang's rules are none of vLLM's: by default the first layer has to prove the blob."""
         case = golden("flashinfer_trtllm_mxfp4_mxfp8/gpt_oss*")
