@@ -11,7 +11,6 @@
 #include "formats/checksum/sha256.hpp"
 #include "formats/config/config_json.hpp"
 #include "formats/source/source.hpp"
-#include "lib/core/error.hpp"
 #include "lib/load/find_layers.hpp"
 #include "lib/load/slice.hpp"
 #include "tests/testdata.hpp"
@@ -160,53 +159,6 @@ TEST(IngestGolden, TheOriginalFormIsLayerZeroOfTheHubForm) {
     }
     check_case(item, original);
   }
-}
-
-TEST(IngestGolden, StylesLayersAndTheRest) {
-  struct Want {
-    const char* folder;
-    Style style;
-    size_t layers;
-    const char* prefix;
-    const char* engine_prefix;
-    size_t rest;
-  };
-  const std::vector<Want> wants = {
-      {"gptoss_hf", Style::kGptOss, 2, "model.layers.1.mlp.experts", "", 7},
-      {"dsv4", Style::kDeepseekV4, 2, "mtp.0.ffn.experts", "model.layers.1.ffn.experts", 17},
-      {"quark_w4a4", Style::kQuark, 1, "model.layers.1.mlp.experts", "", 15},
-      {"quark_gptoss_w4a8", Style::kQuark, 1, "model.layers.0.mlp.experts", "", 2},
-      {"ct_mxfp4", Style::kCompressedTensors, 1, "model.layers.0.mlp.experts", "", 2},
-      {"ct_kimi", Style::kCompressedTensors, 1,
-       "language_model.model.layers.0.block_sparse_moe.experts", "", 2},
-  };
-  for (const Want& want : wants) {
-    const Checkpoint found = open(kData / want.folder);
-    EXPECT_EQ(found.model.style, want.style) << want.folder;
-    ASSERT_EQ(found.model.layers.size(), want.layers) << want.folder;
-    EXPECT_EQ(found.model.layers.back().prefix, want.prefix);
-    EXPECT_EQ(found.model.layers.back().engine_prefix, want.engine_prefix);
-    EXPECT_EQ(found.model.rest.size(), want.rest) << want.folder;
-    EXPECT_TRUE(found.model.warnings.empty()) << want.folder << found.model.warnings.front();
-  }
-}
-
-TEST(IngestGolden, EveryFaultIsRefusedByName) {
-  const auto golden = read_json(kData / "bad" / "manifest.json");
-  for (const auto& item : golden.at("cases")) {
-    const std::string folder = item["dir"];
-    try {
-      (void)open(kData / folder);
-      ADD_FAILURE() << folder << " was accepted: " << item["why"];
-    } catch (const Error& error) {
-      const std::string message = error.what();
-      EXPECT_EQ(error.kind(), ErrorKind::kInput) << folder << message;
-      EXPECT_TRUE(message.find("config.json") != std::string::npos ||
-                  message.find("model.safetensors") != std::string::npos)
-          << folder << ": " << message;
-    }
-  }
-  EXPECT_EQ(golden.at("cases").size(), 25U);
 }
 
 }  // namespace

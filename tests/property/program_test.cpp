@@ -11,9 +11,6 @@
 #include <random>
 
 #include "lib/kernels/instruction_sets.hpp"
-#include "lib/kernels/plan_tiles.hpp"
-#include "lib/kernels/tile_plan.hpp"
-#include "lib/steps/bands.hpp"
 #include "lib/steps/hopper_value_step.hpp"
 #include "lib/steps/lower.hpp"
 #include "lib/steps/recodings.hpp"
@@ -245,81 +242,9 @@ TEST_P(OnEveryTarget, LargeOutputs) {
                random());
 }
 
-TEST(Bands, HoldWhatLiesBetweenSteps) {
-  constexpr int64_t kRows = 5760;
-  constexpr int64_t kColumns = 1440;
-  const Permute woven = {Unit::kByte, {kRows, 2, kColumns / 2}, {0, 2, 1}};
-  const std::vector<Step> steps = {woven, hopper_value_step(kRows, kColumns)};
-  const Bands bands = cut_into_bands(steps);
-  EXPECT_EQ(bands.count, 72);  // of five patches of 16 rows, 115,200 bytes
-  ASSERT_EQ(bands.steps.size(), 2);
-  EXPECT_EQ(step_in_bytes(bands.steps[0]), kRows * kColumns / 72);
-  EXPECT_EQ(step_out_bytes(bands.steps[1]), kRows * kColumns / 72);
-  Program program(kRows * kColumns);
-  for (const Step& step : steps) program.then(step);
-  EXPECT_LE(program.scratch_bytes(), 2 * kRows * kColumns / 72);
-}
-
-TEST(Bands, AreOneWhereAStepLooksFurther) {
-  const auto count = [](const Step& second) {
-    return cut_into_bands({Permute{Unit::kByte, {4096, 2, 1024}, {0, 2, 1}}, second}).count;
-  };
-  EXPECT_GT(count(PadMatrix{4096, 2048, 4096, 2112, std::byte{0}}), 1);
-  EXPECT_EQ(count(PadMatrix{4096, 2048, 4096, 2049, std::byte{0}}), 1);  // parts of lines
-  EXPECT_EQ(count(PadMatrix{4096, 2048, 4097, 2048, std::byte{0}}), 1);
-  EXPECT_EQ(count(Permute{Unit::kByte, {4096, 2048}, {1, 0}}), 1);
-  EXPECT_EQ(count(Permute{Unit::kByte, {8388608}, {0}}), 1);
-  EXPECT_EQ(count(odd_rows_first(2048, 4096, 0)), 1);
-}
-
 INSTANTIATE_TEST_SUITE_P(Program, OnEveryTarget,
                          testing::ValuesIn(kernels::instruction_set_targets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
-
-// A layout whose permutation has no tiles would still be right, and slow.
-TEST(TilePlan, CoversTheTensorCorePermutes) {
-  for (const Permute& permute : tensor_core_permutes(6144, 3072)) {
-    if (permute.unit == Unit::kWord16) continue;  // moves whole rows
-    for (bool invert : {false, true}) {
-      const auto nest = kernels::permutation_nest(permute.dims, permute.order, invert);
-      EXPECT_TRUE(kernels::tile_plan(nest, unit_bits(permute.unit)).has_value())
-          << testing::PrintToString(permute.dims) << invert;
-    }
-  }
-}
-
-// gpt-oss's rows of 720 + 720 bytes, woven: 16 x 45 units leave a tile few factors of two.
-TEST(TilePlan, TakesABitFromTheLoopsAround) {
-  for (bool invert : {false, true}) {
-    const auto nest = kernels::permutation_nest({64, 2, 720}, {0, 2, 1}, invert);
-    EXPECT_TRUE(kernels::tile_plan(nest, 8).has_value()) << invert;
-  }
-}
-
-// gpt-oss's scales, rows of 92 bytes: only the last two bits of a column's number are address bits.
-TEST(TilePlan, GoesBackWhereARowHasFewFactorsOfTwo) {
-  for (bool invert : {false, true}) {
-    const auto blocked = kernels::permutation_nest({23, 4, 32, 23, 4}, {0, 3, 2, 1, 4}, invert);
-    EXPECT_TRUE(kernels::tile_plan(blocked, 8).has_value()) << invert;
-    const auto hopper = kernels::permutation_nest({4, 8, 2, 8, 46, 2}, {0, 1, 4, 2, 3, 5}, invert);
-    EXPECT_TRUE(kernels::tile_plan(hopper, 8).has_value()) << invert;
-    const auto turned = kernels::permutation_nest({64, 90}, {1, 0}, invert);
-    EXPECT_TRUE(kernels::tile_plan(turned, 8).has_value()) << invert;
-    // By an odd number of nibbles no step goes back: rows of 45 are not whole bytes.
-    const auto nibbles = kernels::permutation_nest({64, 45}, {1, 0}, invert);
-    EXPECT_FALSE(kernels::tile_plan(nibbles, 4).has_value()) << invert;
-  }
-}
-
-TEST(TilePlan, LeavesShortRunsAlone) {
-  const auto plan = [](const std::vector<int64_t>& dims, const std::vector<int>& order) {
-    return kernels::tile_plan(kernels::permutation_nest(dims, order, false), 8);
-  };
-  EXPECT_FALSE(plan({15, 15}, {1, 0}));
-  EXPECT_FALSE(plan({64, 9}, {1, 0}));
-  EXPECT_FALSE(plan({8, 8}, {1, 0}));          // no second block
-  EXPECT_FALSE(plan({4, 4, 128}, {1, 0, 2}));  // whole lines move: a row gather
-}
 
 }  // namespace
 }  // namespace mxfp4::test

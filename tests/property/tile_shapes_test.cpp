@@ -54,20 +54,5 @@ TEST(TileRows, ServeEveryLayoutAndNothingElse) {
   }
 }
 
-TEST(TileRows, AskForNoMoreThanAShapeHas) {
-  using kernels::TileShape;
-  const auto name_of = [](const TileShape& shape) {
-    const auto row = kernels::tile_row(shape);
-    return row ? kernels::kTileRows[*row].name : "none";
-  };
-  EXPECT_EQ(name_of({.stores_whole = true, .stores_run = true}), "16-byte blocks, stored in runs");
-  EXPECT_EQ(name_of({.stores_whole = true}), "16-byte blocks");
-  EXPECT_EQ(name_of({.loads_whole = true, .stores_whole = true}), "16-byte blocks");
-  EXPECT_EQ(name_of({.exchanges = 2, .last_order = true}), "scales, 2 exchanges");
-  EXPECT_EQ(name_of({.loads_whole = true, .exchanges = 2, .last_order = true}),
-            "scales, 2 exchanges");
-  EXPECT_EQ(name_of({.registers = 4, .exchanges = 2, .last_order = true}), "none");
-}
-
 }  // namespace
 }  // namespace mxfp4::test

@@ -121,32 +121,5 @@ TEST(LayoutUses, SayWhichReleasesHaveTheRow) {
   }
 }
 
-TEST(LayoutUses, AreLinesForPeople) {
-  const auto lines = [](std::string_view id) {
-    std::vector<std::string> texts;
-    for (const LayoutUse& use : layout_uses(*layout_by_id(id)))
-      texts.push_back(layout_use_text(use));
-    return texts;
-  };
-  EXPECT_EQ(lines("flashinfer/cutlass-sm90-scales"),
-            std::vector<std::string>{"FLASHINFER_CUTLASS_MXFP4_BF16 (gpt_oss): 0.21.0"});
-  EXPECT_EQ(lines("deepgemm/mega-moe"),
-            std::vector<std::string>{"DEEP_GEMM_MEGA_MOE (generic), chosen by the model"});
-}
-
-TEST(LayoutTable, GenericRefusalsUseTheReferenceWords) {
-  Target target;
-  target.backend = Backend::FLASHINFER_CUTLASS_MXFP4_BF16;
-  target.family = Family::kGeneric;
-  const LayoutRow* row = find_layout_row(revision_by_name("vllm-2026-05-18"), target);
-  ASSERT_NE(row, nullptr);
-  EXPECT_EQ(row->layout, nullptr);
-  EXPECT_EQ(row->refusal_type, "ValueError");
-  EXPECT_EQ(row->refusal,
-            "Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-            "Mxfp4MoeBackend.FLASHINFER_CUTLASS_MXFP4_BF16. "
-            "Expected TRTLLM, Triton, or AITER backend.");
-}
-
 }  // namespace
 }  // namespace mxfp4::test

@@ -9,7 +9,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -232,16 +231,6 @@ TEST(RuleSet, StockPackagesAreKnown) {
         EXPECT_TRUE(is_package(*rules, package)) << rules->name << ": " << package;
       }
     }
-  }
-}
-
-TEST(RuleSet, UnknownRevisionNamesTheNearestOne) {
-  try {
-    (void)revision_by_name("vllm-1999");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "unknown revision 'vllm-1999'");
-    EXPECT_EQ(error.hint_text(), "the nearest is vllm-0.33.0");
   }
 }
 

@@ -99,22 +99,6 @@ TEST(Checksum, PartsWhoseBlocksAreSummedElsewhere) {
   }
 }
 
-TEST(Checksum, OnePartServesTwoStreams) {
-  const auto bytes = random_bytes(50'000, 4);
-  ChecksumPart part;
-  part.begin(0);
-  part.update(bytes);
-  Checksum file;
-  file.update(ConstBytes(bytes).first(4096));
-  file.append(part);
-  Checksum tensor;
-  tensor.append(part);
-  EXPECT_EQ(tensor.hex(), reference(bytes));
-  std::vector<std::byte> both(bytes.begin(), bytes.begin() + 4096);
-  both.insert(both.end(), bytes.begin(), bytes.end());
-  EXPECT_EQ(file.hex(), reference(both));
-}
-
 TEST(Xxh3Blocks, EveryTargetEqualsTheDefinition) {
   const auto bytes = random_bytes(9 * 1024 + 3, 5);
   const std::vector<int64_t> targets = kernels::instruction_set_targets();

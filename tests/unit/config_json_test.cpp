@@ -1,7 +1,6 @@
 // config.json to plain values, and a packed one. What quantizations say: tests/cli/config_keys.py, against the wheels.
 #include "formats/config/config_json.hpp"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -113,26 +112,6 @@ TEST(ModelConfig, KnowsTheOriginalGptOssForm) {
   EXPECT_FALSE(parse_model_config(model().dump(), "c.json").original_gpt_oss);
 }
 
-// As Python reads it, and so the engines do.
-TEST(ModelConfig, TakesTheLastOfSeveralEqualKeys) {
-  const ModelConfig config = parse_model_config(
-      R"({"hidden_size": 64, "text_config": {"num_experts": 2, "num_experts": 4}, "hidden_size": 32})",
-      "c.json");
-  EXPECT_EQ(config.hidden_size, 32);
-  EXPECT_EQ(config.num_experts, 4);
-}
-
-TEST(ModelConfig, ReadsTheTextModelWhereTheEngineFindsIt) {
-  const auto hidden = [](const std::string& text) {
-    return parse_model_config(text, "c.json").hidden_size;
-  };
-  for (const char* key : {"text_config", "llm_config", "language_config"}) {
-    EXPECT_EQ(hidden(fmt::format(R"({{"hidden_size": 1, "{}": {{"hidden_size": 64}}}})", key)), 64);
-  }
-  EXPECT_EQ(hidden(R"({"thinker_config": {"text_config": {"hidden_size": 64}}})"), 64);
-  EXPECT_EQ(hidden(R"({"talker_config": {"text_config": {"hidden_size": 64}}})"), std::nullopt);
-}
-
 TEST(ModelConfig, RefusesWhatIsNotAConfig) {
   EXPECT_NE(config_refusal("{").find("c.json: not JSON"), std::string::npos);
   EXPECT_NE(config_refusal("[]").find("expected a JSON object, found array"), std::string::npos);
@@ -144,18 +123,6 @@ TEST(ModelConfig, RefusesWhatIsNotAConfig) {
   }
   EXPECT_NE(config_refusal(R"({"hidden_act": 3})").find("hidden_act: expected a string"),
             std::string::npos);
-}
-
-// The config of a model directory with a blob names another method, and says the same.
-TEST(PackedConfig, NamesAMethodThatNoEngineHas) {
-  const json config = json::parse(packed_config_text(quark().dump()));
-  EXPECT_EQ(config["quantization_config"]["quant_method"], "mxfp4_repack");
-  EXPECT_EQ(config["quantization_config"]["mxfp4_repack_quant_method"], "quark");
-  json rest = config;
-  rest["quantization_config"].erase("mxfp4_repack_quant_method");
-  rest["quantization_config"]["quant_method"] = "quark";
-  EXPECT_EQ(rest, quark());
-  EXPECT_EQ(packed_config_text(config.dump()), config.dump()) << "it was packed before";
 }
 
 TEST(PackedConfig, IsFoundWhereEnginesLook) {

@@ -1,4 +1,4 @@
-// How work is cut into jobs, and that each job keeps its buffers from stage to stage.
+// How work is cut into jobs, and jobs without a stage of work.
 #include "lib/plan/cut.hpp"
 
 #include <gtest/gtest.h>
@@ -27,23 +27,6 @@ TEST(Cut, FillsTheWantedBytesWithWholeGroups) {
   EXPECT_EQ(counts(cut_units(10, 100, 4, 50)), (std::vector<int64_t>{4, 4, 2}));
   EXPECT_EQ(counts(cut_units(3, 0, 1, 1)), (std::vector<int64_t>{1, 1, 1}));
   EXPECT_TRUE(cut_units(0, 100, 1, 350).empty());
-}
-
-TEST(JobPipeline, KeepsAJobsBuffersFromStageToStage) {
-  std::vector<int64_t> jobs(100);
-  for (size_t i = 0; i < jobs.size(); ++i) jobs[i] = static_cast<int64_t>(i);
-  for (const int threads : {1, 4}) {
-    int64_t placed = 0;
-    std::vector<int64_t> finished;
-    run_jobs<int64_t, std::vector<int64_t>>(
-        jobs, limits_for(1000, 100, threads),
-        {.read = [](const int64_t& job, std::vector<int64_t>& own) { own = {job}; },
-         .work = [](const int64_t&, std::vector<int64_t>& own) { own.push_back(own[0] * 2); },
-         .place = [&](const int64_t& job, std::vector<int64_t>&) { EXPECT_EQ(job, placed++); },
-         .finish = [&](const int64_t&, std::vector<int64_t>& own) { finished.push_back(own[1]); }});
-    ASSERT_EQ(finished.size(), jobs.size());
-    for (const int64_t job : jobs) EXPECT_EQ(finished[static_cast<size_t>(job)], 2 * job);
-  }
 }
 
 TEST(JobPipeline, RunsWithoutWork) {

@@ -1,16 +1,13 @@
-// What is not JSON, and where; a target's file; a quantization that the user gives.
+// What is not JSON, and where; a target's file.
 #include "formats/config/deployment_json.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "formats/config/quantization_override.hpp"
 #include "formats/json/python_json.hpp"
 #include "lib/core/error.hpp"
-#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -70,24 +67,6 @@ TEST(DeploymentJson, TargetFile) {
   EXPECT_EQ(refused("[]"), "expected a JSON object, found array");
   EXPECT_EQ(refused(R"({"arch":"sm90","arch":"sm100"})"),
             "key \"arch\" appears twice in one object");
-}
-
-TEST(QuantizationOverride, TheFirstFaultIsNamed) {
-  const auto refused = [](std::string_view text) {
-    return parse_refusal(
-        [&] { return parse_quantization_config(revision_by_name("vllm-2026-05-18"), text); });
-  };
-  EXPECT_EQ(refused(R"({"linear":3,"moe":{"act":1},"ignore":[1],"x":0})"),
-            "linear: 3: Input should be a dictionary or an instance of QuantSpec");
-  EXPECT_EQ(refused(R"({"moe":{"activation":true}})"),
-            "moe.activation: true: expected str or QuantKey, got bool");
-  EXPECT_EQ(refused(R"({"moe":{"weight":1.5}})"),
-            "moe.weight: 1.5: expected str or QuantKey, got float");
-  EXPECT_EQ(refused("[]"), "expected a JSON object, found array");
-  EXPECT_EQ(refused("{moe}"),
-            "not JSON: column 2: expected a key in double quotes or '}', found 'moe'");
-  EXPECT_FALSE(parse_quantization_config(revision_by_name("vllm-2026-05-18"), "null"));
-  EXPECT_FALSE(parse_quantization_config(revision_by_name("vllm-2026-05-18"), ""));
 }
 
 }  // namespace

@@ -163,25 +163,6 @@ TEST_P(Hdf5Variety, ReadsAttributesAndOrdersNames) {
   EXPECT_FALSE(source_->config_json());
 }
 
-TEST_P(Hdf5Variety, AnySlabsInAnyOrderGiveTheSameBytes) {
-  constexpr unsigned kSeed = 7;
-  std::mt19937 random(kSeed);
-  std::vector<std::vector<std::byte>> whole;
-  for (size_t i = 0; i < source_->tensors().size(); ++i) whole.push_back(read_all(*source_, i));
-  for (int round = 0; round < 2000; ++round) {
-    const size_t index = random() % whole.size();
-    const Shape& shape = source_->tensors()[index].spec.shape;
-    const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
-    const int64_t first = static_cast<int64_t>(random()) % rows;
-    const int64_t count = static_cast<int64_t>(random()) % (rows - first + 1);
-    const int64_t row_bytes = static_cast<int64_t>(whole[index].size()) / rows;
-    std::vector<std::byte> out(static_cast<size_t>(count * row_bytes));
-    source_->read(index, first * row_bytes, out);
-    ASSERT_TRUE(std::equal(out.begin(), out.end(), whole[index].begin() + first * row_bytes))
-        << source_->tensors()[index].name << " rows " << first << " + " << count;
-  }
-}
-
 TEST_P(Hdf5Variety, AnyElementsGiveTheSameBytes) {
   constexpr unsigned kSeed = 8;
   std::mt19937 random(kSeed);

@@ -31,24 +31,6 @@ TEST(JobOrder, FilesTakeTurns) {
   EXPECT_EQ(files_of(plan), (Files{0, 1, 0, 1, 0, 1, 2, 3, 2}));
 }
 
-TEST(JobOrder, TheNextFileFollowsTheFirstThatEnds) {
-  Plan plan = plan_of({1, 3, 2});
-  interleave_files(plan, 2);
-  EXPECT_EQ(files_of(plan), (Files{0, 1, 1, 2, 1, 2}));
-}
-
-TEST(JobOrder, TheLastFilesAreAsManyAsTheFirst) {
-  Plan plan = plan_of(std::vector<int64_t>(36, 2));
-  interleave_files(plan, 64);
-  Files files;
-  for (size_t first : {0, 12, 24}) {
-    for (int turn = 0; turn < 2; ++turn) {
-      for (size_t file = first; file < first + 12; ++file) files.push_back(file);
-    }
-  }
-  EXPECT_EQ(files_of(plan), files);
-}
-
 TEST(JobOrder, OneThreadTakesOneFileAfterAnother) {
   Plan plan = plan_of({2, 2});
   interleave_files(plan, 1);

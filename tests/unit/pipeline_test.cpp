@@ -12,39 +12,6 @@
 namespace mxfp4 {
 namespace {
 
-TEST(Pipeline, WritesInOrderWhateverTheThreads) {
-  for (int threads : {1, 2, 4}) {
-    std::vector<int64_t> written;
-    std::vector<int64_t> slots(3);
-    run_pipeline(
-        100, {threads, 3},
-        {.read = [&](int64_t job, int64_t token) { slots[static_cast<size_t>(token)] = job; },
-         .work = [&](int64_t job, int64_t token) { slots[static_cast<size_t>(token)] = job * job; },
-         .finish =
-             [&](int64_t job, int64_t token) {
-               EXPECT_EQ(slots[static_cast<size_t>(token)], job * job);
-               written.push_back(job);
-             }});
-    ASSERT_EQ(written.size(), 100U);
-    for (size_t i = 0; i < written.size(); ++i) EXPECT_EQ(written[i], static_cast<int64_t>(i));
-  }
-}
-
-TEST(Pipeline, NeverHasMoreJobsInFlightThanTokens) {
-  std::atomic<int> inside{0};
-  std::atomic<int> most{0};
-  run_pipeline(200, {4, 2},
-               {.read =
-                    [&](int64_t, int64_t) {
-                      const int now = ++inside;
-                      if (now > most) most = now;
-                    },
-                .work = [](int64_t, int64_t) {},
-                .finish = [&](int64_t, int64_t) { --inside; }});
-  EXPECT_LE(most, 2);
-  EXPECT_EQ(inside, 0);
-}
-
 TEST(Pipeline, AnExceptionReachesTheCaller) {
   for (int threads : {1, 3}) {
     for (int stage : {0, 1, 2, 3, 4}) {
@@ -61,30 +28,6 @@ TEST(Pipeline, AnExceptionReachesTheCaller) {
                                  .finish = step(2)}),
                    std::runtime_error);
     }
-  }
-}
-
-TEST(Pipeline, PlacesInOrderBeforeItStores) {
-  for (int threads : {1, 2, 4}) {
-    int64_t end = 0;
-    std::vector<int64_t> places(3);
-    std::vector<int64_t> stored(100, -1);
-    int64_t written = 0;
-    run_pipeline(
-        100, {threads, 3},
-        {.read = [](int64_t, int64_t) {},
-         .work = [](int64_t, int64_t) {},
-         .place = [&](int64_t, int64_t token) { places[static_cast<size_t>(token)] = end++; },
-         .store =
-             [&](int64_t job, int64_t token) {
-               stored[static_cast<size_t>(job)] = places[static_cast<size_t>(token)];
-             },
-         .finish =
-             [&](int64_t job, int64_t) {
-               EXPECT_EQ(written++, job);
-               EXPECT_EQ(stored[static_cast<size_t>(job)], job);
-             }});
-    EXPECT_EQ(written, 100);
   }
 }
 

@@ -103,12 +103,6 @@ TEST(RawFrames, RunsAreFoundWhereverTheyBegin) {
   EXPECT_EQ(find_runs(ConstBytes(one).first(3)), Runs{});
 }
 
-TEST(RawFrames, PaddingTakesFourBytesABlock) {
-  const Frame frame = make_frame(1 << 20, {{1 << 18, 1 << 19}});
-  // 2 raw blocks, 4 RLE blocks, 2 raw blocks, the end.
-  EXPECT_EQ(frame.info.encoded, (1 << 19) + 2 * 96 + 4 * 4 + 48 + 96 + 64);
-}
-
 // As RFC 8878 says, without the functions that are tested.
 TEST(RawFrames, LargeBlocksLieInTheFrameAsDecoded) {
   const std::vector<std::pair<size_t, Runs>> cases = {
@@ -154,13 +148,6 @@ TEST(RawFrames, NoFrameBeginsWithAnRleBlock) {
   EXPECT_TRUE(blocks[1].repeated);
 }
 
-TEST(RawFrames, BytesThatAreNoPaddingAreABug) {
-  Bytes content(100);
-  content[70] = std::byte{1};
-  const auto blocks = cut_into_blocks(100, Runs{{50, 50}});
-  EXPECT_THROW((void)write_raw_frame(content, blocks, nullptr, [](ConstBytes) {}), Error);
-}
-
 // Two bits do not change the content: one that zstd's format leaves unused, and one that makes an
 // RLE block of a raw block of one byte. The checksum of the whole file sees those.
 TEST(RawFrames, AnyFlippedBitThatMattersIsSeenHereAndByZstd) {
@@ -183,30 +170,6 @@ TEST(RawFrames, AnyFlippedBitThatMattersIsSeenHereAndByZstd) {
     unseen += refused ? 0 : 1;
   }
   EXPECT_LE(unseen, 2);
-}
-
-TEST(RawFrames, CutAndExtendedFramesAreRefused) {
-  const Frame frame = make_frame(700, {{300, 100}});
-  Bytes out(frame.content.size());
-  for (size_t size = 0; size < frame.encoded.size(); ++size) {
-    EXPECT_THROW(decode_frame(ConstBytes(frame.encoded).first(size), frame.info, out), Error);
-  }
-  Bytes longer = frame.encoded;
-  longer.push_back(std::byte{0});
-  EXPECT_THROW(decode_frame(longer, frame.info, out), Error);
-  FrameInfo other = frame.info;
-  other.checksum ^= 1;
-  EXPECT_THROW(decode_frame(frame.encoded, other, out), Error);
-}
-
-TEST(RawFrames, CompressedFramesAreLeftToZstd) {
-  const Bytes content(300000, std::byte{3});
-  Bytes encoded;
-  const FrameInfo info = FrameEncoder(3).encode(content, encoded);
-  Bytes out(content.size());
-  EXPECT_FALSE(decode_raw_frame(encoded, info, out));
-  decode_frame(encoded, info, out);
-  EXPECT_EQ(out, content);
 }
 
 // Reads the frame as from a file that begins with it.
@@ -239,75 +202,6 @@ TEST(RawFrames, RegularFramesAreReadStraightToTheirPlace) {
       EXPECT_EQ(parts.hex(), whole.hex()) << size;
     }
   }
-}
-
-TEST(RawFrames, FlippedContentIsSeenWhereItIsReadStraight) {
-  const Frame frame = make_frame(300000, {});
-  Bytes out(frame.content.size());
-  for (const size_t at :
-       {size_t{96}, size_t{150000}, frame.encoded.size() - 5, frame.encoded.size() - 1}) {
-    Bytes bad = frame.encoded;
-    bad[at] ^= std::byte{4};
-    EXPECT_THROW((void)read_straight(bad, frame.info, out, FrameCheck::kChecksums), Error) << at;
-  }
-  Bytes other = frame.encoded;
-  other[93] ^= std::byte{2};  // the first block's type, if it is not empty
-  EXPECT_FALSE(read_straight(other, frame.info, out, FrameCheck::kChecksums));
-}
-
-TEST(RawFrames, FramesWithPaddingAreReadByWayOfAWindow) {
-  // Rows as short as TRTLLM's, and blocks longer than the window.
-  std::vector<ByteRun> rows;
-  for (int64_t row = 0; row < 300; ++row) rows.push_back({row * 1536 + 1440, 96});
-  const std::vector<Frame> frames = {make_frame(700, {{300, 100}}), make_frame(300 * 1536, rows),
-                                     make_frame(900000, {{0, 200000}, {500000, 399999}}),
-                                     make_frame(400000, {{399000, 1000}})};
-  for (const Frame& frame : frames) {
-    for (const FrameCheck check : {FrameCheck::kSizes, FrameCheck::kChecksums}) {
-      Bytes out(frame.content.size());
-      ChecksumPart sum;
-      sum.begin(0);
-      ASSERT_TRUE(read_straight(frame.encoded, frame.info, out, check, &sum));
-      EXPECT_EQ(out, frame.content);
-      Checksum parts;
-      parts.append(sum);
-      Checksum whole;
-      whole.update(frame.content);
-      EXPECT_EQ(parts.hex(), whole.hex());
-    }
-  }
-}
-
-TEST(RawFrames, DamageIsSeenByWayOfAWindow) {
-  const Frame frame = make_frame(200000, {{100000, 50000}});
-  Bytes out(frame.content.size());
-  const auto check = FrameCheck::kChecksums;
-  for (size_t at = 5; at < frame.encoded.size(); at += at < 20 ? 1 : 9973) {
-    for (const uint8_t flip : {1, 4, 128}) {
-      Bytes bad = frame.encoded;
-      bad[at] ^= std::byte{flip};
-      try {  // other blocks than raw and RLE ones are left to zstd, which refuses them
-        EXPECT_FALSE(read_straight(bad, frame.info, out, check)) << at;
-      } catch (const Error&) {
-        continue;
-      }
-    }
-  }
-  for (const int64_t change : {-1, 1, -40000}) {  // a seek table that says otherwise
-    FrameInfo other = frame.info;
-    other.encoded += change;
-    Bytes longer = frame.encoded;
-    longer.push_back(std::byte{0});
-    EXPECT_THROW((void)read_straight(longer, other, out, check), Error) << change;
-  }
-}
-
-TEST(RawFrames, CompressedFramesAreNotReadStraight) {
-  const Bytes content(300000, std::byte{3});
-  Bytes encoded;
-  const FrameInfo info = FrameEncoder(3).encode(content, encoded);
-  Bytes out(content.size());
-  EXPECT_FALSE(read_straight(encoded, info, out, FrameCheck::kChecksums));
 }
 
 }  // namespace

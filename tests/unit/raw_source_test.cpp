@@ -77,16 +77,6 @@ TEST_F(RawSource, GivesTheGoldenBytes) {
   }
 }
 
-TEST_F(RawSource, OpensTheManifestItself) {
-  const auto source = open_source(dir_ / "manifest.json");
-  EXPECT_EQ(source->kind(), "raw");
-  EXPECT_EQ(source->tensors()[1].name, "b");
-  std::vector<std::byte> out(4);
-  source->read(1, 0, out);
-  EXPECT_EQ(out, std::vector<std::byte>(4, std::byte{'B'}));
-  EXPECT_EQ(source->files().size(), 2U);
-}
-
 // The header of numpy.save() was taken for codes, without a word.
 TEST_F(RawSource, RefusesTheHeaderOfAnArrayAsData) {
   write("x.bin",

@@ -2,10 +2,7 @@
 // Every byte of a mapped source that was looked at is let go.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "formats/conversion/repacker.hpp"
-#include "lib/core/error.hpp"
 #include "lib/load/find_layers.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/plan/plan.hpp"
@@ -151,78 +148,6 @@ TEST(ReadOnce, AllThatIsMappedIsLetGo) {
     repacker.release(job);
   }
   EXPECT_EQ(source.released(), std::vector<int>(source.released().size(), 1));
-}
-
-// Bytes that tell their places. All tensors but up_proj are mapped.
-class PartlyMappedSource final : public Source {
- public:
-  explicit PartlyMappedSource(std::vector<SourceTensor> tensors)
-      : Source({.kind = "partly mapped", .tensors = std::move(tensors)}) {
-    for (size_t i = 0; i < contents_.tensors.size(); ++i) {
-      std::vector<std::byte> bytes(static_cast<size_t>(contents_.tensors[i].spec.bytes()));
-      for (size_t k = 0; k < bytes.size(); ++k) {
-        bytes[k] = static_cast<std::byte>((k * 31 + i * 7) & 0xFF);
-      }
-      data_.push_back(std::move(bytes));
-    }
-  }
-  void read(size_t index, int64_t offset, MutableBytes out) override {
-    std::memcpy(out.data(), data_[index].data() + offset, out.size());
-  }
-  [[nodiscard]] bool maps(size_t index) const override {
-    return tensors()[index].name.find("up_proj") == std::string::npos;
-  }
-  [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override {
-    if (!maps(index)) return {};
-    return ConstBytes(data_[index]).subspan(static_cast<size_t>(offset), static_cast<size_t>(size));
-  }
-
-  void release(ConstBytes view) const noexcept override {
-    released_ += static_cast<int64_t>(view.size());
-  }
-  [[nodiscard]] int64_t released() const { return released_; }
-  [[nodiscard]] const std::vector<std::byte>& data(const std::string& ending) const {
-    for (size_t i = 0; i < tensors().size(); ++i) {
-      if (tensors()[i].name.ends_with(ending)) return data_[i];
-    }
-    throw Error::internal("no tensor " + ending);
-  }
-
- private:
-  std::vector<std::vector<std::byte>> data_;
-  mutable int64_t released_ = 0;
-};
-
-TEST(ReadOnce, PartsThatAreNotMappedAreReadWithThoseThatAre) {
-  PartlyMappedSource source(tensors_by_expert());
-  const ModelLayers model = model_by_expert(source.tensors());
-  const auto ranks = slice_ranks(model, {3, 64, 32}, {});
-  const Plan plan = make_plan(model, ranks, {.layout = nullptr});
-  Repacker repacker(source, model, plan, nullptr, {});
-  JobBuffers buffers;
-  std::vector<std::byte> want;
-  for (const std::string expert : {"0", "1", "2"}) {
-    for (const std::string word : {".gate_proj", ".up_proj"}) {
-      const auto& part = source.data(expert + word + ".weight");
-      want.insert(want.end(), part.begin(), part.end());
-    }
-  }
-  std::vector<std::byte> have;
-  for (const Job& job : plan.jobs) {
-    repacker.read(job, buffers);
-    repacker.work(job, buffers);
-    const Piece& piece = job.pieces.front();
-    if (plan.files[piece.file].tensors[piece.tensor].name.ends_with(".w13_weight")) {
-      have.insert(have.end(), buffers.pieces.front().begin(), buffers.pieces.front().end());
-    }
-    repacker.release(job);
-  }
-  EXPECT_EQ(have, want);
-  int64_t mapped = 0;
-  for (size_t i = 0; i < source.tensors().size(); ++i) {
-    if (source.maps(i)) mapped += source.tensors()[i].spec.bytes();
-  }
-  EXPECT_EQ(source.released(), mapped);
 }
 
 }  // namespace

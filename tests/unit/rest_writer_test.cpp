@@ -2,7 +2,6 @@
 #include "formats/conversion/rest_writer.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -10,7 +9,6 @@
 #include <fstream>
 
 #include "formats/checkpoint/safetensors_source.hpp"
-#include "lib/core/error.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -87,33 +85,6 @@ class RestWriter : public testing::Test {
   }
 };
 
-TEST_F(RestWriter, CopiesEveryTensor) {
-  RowSource source;
-  source.add("odd", DType::kU8, {3});
-  source.add("experts", DType::kU8, {4});  // not of the rest
-  source.add("wide", DType::kF64, {2, 2});
-  source.add("scalar", DType::kBF16, {});
-  source.add("empty", DType::kF32, {0, 5});
-  const RestPlan plan = plan_rest(source, {0, 2, 3, 4});
-  const std::vector<ManifestFile> entries = write(source, plan);
-  ASSERT_EQ(entries.size(), 2);
-  EXPECT_EQ(entries[0].name, "rest-00001.safetensors");
-  EXPECT_EQ(entries[0].size, static_cast<int64_t>(fs::file_size(directory_ / entries[0].name)));
-  EXPECT_EQ(entries[1].name, kIndexName);
-  const auto copy = open_checkpoint_directory(directory_);
-  ASSERT_EQ(copy->tensors().size(), 4);
-  EXPECT_EQ(copy->tensors()[0].name, "wide");  // aligned: the widest first
-  for (size_t i = 0; i < copy->tensors().size(); ++i) {
-    const SourceTensor& tensor = copy->tensors()[i];
-    for (size_t from : {size_t{0}, size_t{2}, size_t{3}, size_t{4}}) {
-      if (source.tensors()[from].name != tensor.name) continue;
-      EXPECT_EQ(tensor.spec, source.tensors()[from].spec);
-      const ConstBytes bytes = copy->view(i, 0, tensor.spec.bytes());
-      EXPECT_TRUE(std::ranges::equal(bytes, source.data(from))) << tensor.name;
-    }
-  }
-}
-
 TEST_F(RestWriter, FilesStayBelowTheLimit) {
   RowSource source;
   std::vector<size_t> rest;
@@ -134,13 +105,6 @@ TEST_F(RestWriter, FilesStayBelowTheLimit) {
     EXPECT_EQ(file.size, static_cast<int64_t>(fs::file_size(directory_ / file.name)));
   }
   EXPECT_EQ(open_checkpoint_directory(directory_)->tensors().size(), 20);
-}
-
-TEST_F(RestWriter, LargeTensorsAreReadInPieces) {
-  RowSource source;
-  source.add("large", DType::kU8, {30, 1'000'000});
-  write(source, plan_rest(source, {0}));
-  EXPECT_LE(source.largest_read(), size_t{8} << 20);
 }
 
 TEST_F(RestWriter, OneLongRowIsReadInPiecesToo) {
@@ -181,19 +145,6 @@ TEST_F(RestWriter, SideFilesAreWhatIsNeitherWeightsNorHidden) {
                                              "merges.txt", "modeling.py", "tokenizer.model"}));
   ASSERT_EQ(warnings.size(), 1);
   EXPECT_EQ(warnings[0], "huge.txt: 67108865 bytes, not copied");
-}
-
-TEST_F(RestWriter, SideFilesAreRegularFiles) {
-  const fs::path fifo = directory_ / "tokenizer.json";
-  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  std::vector<std::string> warnings;
-  try {
-    (void)find_side_files(directory_, warnings);
-    FAIL() << "the FIFO was left out";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    EXPECT_EQ(error.what(), fifo.string() + ": not a regular file, so it is not copied");
-  }
 }
 
 }  // namespace

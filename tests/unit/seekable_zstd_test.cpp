@@ -2,13 +2,10 @@
 #include "formats/blob/seekable_zstd.hpp"
 
 #include <gtest/gtest.h>
-#include <zstd.h>
 
 #include <cmath>
-#include <cstring>
 #include <random>
 
-#include "lib/core/error.hpp"
 #include "tests/unit/test_bytes.hpp"
 
 namespace mxfp4 {
@@ -22,36 +19,6 @@ Bytes decoded(const Bytes& encoded, const FrameInfo& info) {
   Bytes out(static_cast<size_t>(info.decoded));
   decode_frame(encoded, info, out);
   return out;
-}
-
-struct File {
-  Bytes bytes;
-  std::vector<FrameInfo> frames;
-};
-
-File make_file(const std::vector<Bytes>& contents) {
-  FrameEncoder encoder(1);
-  File file;
-  for (const Bytes& content : contents) {
-    file.frames.push_back(encoder.encode(content, file.bytes));
-  }
-  const Bytes table = make_seek_table(file.frames);
-  file.bytes.insert(file.bytes.end(), table.begin(), table.end());
-  return file;
-}
-
-void expect_refused(const Bytes& file, std::string_view words) {
-  try {
-    (void)read_seek_table(file);
-    FAIL() << "accepted; expected: " << words;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-  }
-}
-
-void store_u32(Bytes& file, size_t at, uint32_t value) {
-  std::memcpy(file.data() + at, &value, sizeof value);
 }
 
 TEST(SeekableZstd, FramesOfEverySizeRoundTrip) {
@@ -120,74 +87,6 @@ TEST(SeekableZstd, LevelOneStoresScalesAndShortensRuns) {
   EXPECT_GE(info.encoded, (1 << 20) - 295000);
   EXPECT_LT(info.encoded, (1 << 20) - 295000 + 1000);
   EXPECT_EQ(decoded(encoded, info), scales);
-}
-
-TEST(SeekableZstd, AnyZstdReaderTakesTheWholeFile) {
-  const std::vector<Bytes> contents = {random_bytes(5000, 1), Bytes(70000, std::byte{1})};
-  const File file = make_file(contents);
-  // One-shot decompression of all frames, the skippable table included.
-  Bytes out(75000);
-  size_t at = 0;
-  for (const SeekEntry& entry : read_seek_table(file.bytes)) {
-    const size_t size =
-        ZSTD_decompress(out.data() + at, out.size() - at, file.bytes.data() + entry.encoded_offset,
-                        static_cast<size_t>(entry.frame.encoded));
-    ASSERT_EQ(ZSTD_isError(size), 0U);
-    at += size;
-  }
-  EXPECT_EQ(at, out.size());
-  EXPECT_TRUE(std::equal(contents[0].begin(), contents[0].end(), out.begin()));
-}
-
-TEST(SeekableZstd, TableOffsetsAreRunningSums) {
-  const File file = make_file({Bytes(10, std::byte{1}), Bytes(20, std::byte{2})});
-  const std::vector<SeekEntry> entries = read_seek_table(file.bytes);
-  ASSERT_EQ(entries.size(), 2U);
-  EXPECT_EQ(entries[1].encoded_offset, file.frames[0].encoded);
-  EXPECT_EQ(entries[1].decoded_offset, 10);
-  EXPECT_EQ(entries[1].frame.checksum, file.frames[1].checksum);
-}
-
-TEST(SeekableZstd, TablesThatLieAreRefused) {
-  const File good = make_file({Bytes(10, std::byte{1}), Bytes(20, std::byte{2})});
-  const size_t size = good.bytes.size();
-  const size_t table = size - 2 * 12 - 9 - 8;
-
-  expect_refused({}, "no seek table");
-  expect_refused(Bytes(good.bytes.begin(), good.bytes.end() - 1), "no seek table");
-  Bytes bad = good.bytes;
-  store_u32(bad, size - 9, 0xFFFFFFFF);  // more frames than the file has bytes
-  expect_refused(bad, "does not fit");
-  bad = good.bytes;
-  store_u32(bad, table + 8, 11);  // first frame longer than it is
-  expect_refused(bad, "the file has");
-  bad = good.bytes;
-  store_u32(bad, table + 12, 0x7FFFFFFF);  // decoded size beyond every bound
-  expect_refused(bad, "at most");
-  bad = good.bytes;
-  bad[size - 5] = std::byte{0};
-  expect_refused(bad, "descriptor");
-  bad = good.bytes;
-  bad[table] = std::byte{0};
-  expect_refused(bad, "does not fit");
-}
-
-TEST(SeekableZstd, DamagedFramesAreRefused) {
-  FrameEncoder encoder(1);
-  const Bytes content = random_bytes(300000, 9);
-  Bytes encoded;
-  FrameInfo info = encoder.encode(content, encoded);
-  for (size_t at = 0; at < encoded.size(); at += 977) {
-    Bytes bad = encoded;
-    bad[at] ^= std::byte{0x10};
-    EXPECT_THROW((void)decoded(bad, info), Error) << at;
-  }
-  FrameInfo other = info;
-  other.decoded -= 1;
-  EXPECT_THROW((void)decoded(encoded, other), Error);
-  other = info;
-  other.checksum ^= 1;
-  EXPECT_THROW((void)decoded(encoded, other), Error);
 }
 
 }  // namespace

@@ -18,17 +18,8 @@ Numbers loads(const Numbers& bytes, const Numbers& assigned, int64_t shards) {
   return out;
 }
 
-TEST(AssignShards, EqualLayersGoRound) {
-  EXPECT_EQ(assign_shards(Numbers{5, 5, 5, 5, 5}, 2), (Numbers{0, 1, 0, 1, 0}));
-  EXPECT_EQ(assign_shards(Numbers{5, 5, 5}, 1), (Numbers{0, 0, 0}));
-}
-
 TEST(AssignShards, LargestFirst) {
   EXPECT_EQ(assign_shards(Numbers{1, 2, 3, 6}, 2), (Numbers{1, 1, 1, 0}));
-}
-
-TEST(AssignShards, EmptyLayersAreSpreadToo) {
-  EXPECT_EQ(assign_shards(Numbers{0, 0, 0, 0}, 2), (Numbers{0, 1, 0, 1}));
 }
 
 TEST(AssignShards, MoreShardsThanLayers) {
@@ -50,45 +41,6 @@ TEST(AssignShards, NoShardIsMoreThanALayerAboveTheMean) {
     EXPECT_LE(*std::ranges::max_element(load),
               total / shards + *std::ranges::max_element(bytes) + 1);
   }
-}
-
-// Two layers in two ranks: files by layer, then rank; one job a layer with a piece for each rank.
-Plan two_layer_plan() {
-  Plan plan;
-  plan.ranks.resize(2);
-  for (size_t layer = 0; layer < 2; ++layer) {
-    Job job;
-    for (size_t rank = 0; rank < 2; ++rank) {
-      job.pieces.push_back({plan.files.size(), 0, 0, 3});
-      PlannedFile file;
-      file.layer = layer;
-      file.rank = rank;
-      file.data_bytes = 30;
-      file.tensors.resize(1);
-      file.tensors[0].granule_bytes = 10;
-      plan.files.push_back(file);
-    }
-    plan.jobs.push_back(job);
-  }
-  return plan;
-}
-
-TEST(FilesOfShard, RanksOfALayerStayTogether) {
-  const Plan plan = two_layer_plan();
-  EXPECT_EQ(files_of_shard(plan, {0, 2}), (std::vector<bool>{true, true, false, false}));
-  EXPECT_EQ(files_of_shard(plan, {1, 2}), (std::vector<bool>{false, false, true, true}));
-  EXPECT_EQ(files_of_shard(plan, {2, 3}), (std::vector<bool>{false, false, false, false}));
-}
-
-TEST(KeepJobs, DropsPiecesAndEmptyJobs) {
-  Plan plan = two_layer_plan();
-  EXPECT_EQ(job_bytes(plan), 120);
-  keep_jobs(plan, {false, true, false, false});
-  ASSERT_EQ(plan.jobs.size(), 1);
-  ASSERT_EQ(plan.jobs[0].pieces.size(), 1);
-  EXPECT_EQ(plan.jobs[0].pieces[0].file, 1);
-  EXPECT_EQ(plan.files.size(), 4);
-  EXPECT_EQ(job_bytes(plan), 30);
 }
 
 }  // namespace
