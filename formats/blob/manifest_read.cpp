@@ -2,6 +2,8 @@
 // fields against each other (manifest_check).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/manifest_check.hpp"
 #include "formats/blob/planned.hpp"
@@ -10,6 +12,7 @@
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
 #include "formats/os/input_fault.hpp"
+#include "lib/core/checked.hpp"
 #include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
@@ -163,7 +166,9 @@ PublishedLayer read_published(const JsonFields& object) {
   });
   published.sample = object.string_or("sample", "");
   constexpr int64_t kMostTensors = int64_t{1} << 20;  // of a layer
-  if (published.tensors.empty() || published.tensor_count() > kMostTensors) {
+  const int64_t count =
+      checked_mul(std::max<int64_t>(published.experts, 1), std::ssize(published.tensors));
+  if (count == 0 || count > kMostTensors) {
     throw Error::input(object.path("tensors") + ": none, or too many");
   }
   return published;

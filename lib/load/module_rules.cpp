@@ -69,7 +69,7 @@ bool matches(const ModuleQuantization& rule, std::string_view module, const std:
     case PatternKind::kRegex:
       return regex_match_start(rule.pattern, linear);
     case PatternKind::kSearch:
-      return regex_found(rule.pattern, std::string(module));
+      return matches_regex(rule.pattern, std::string(module), std::regex_constants::match_default);
     case PatternKind::kBeginning:
       return module.starts_with(rule.pattern);
     case PatternKind::kAny:
@@ -186,10 +186,6 @@ bool regex_readable(const std::string& pattern) { return read_regex(pattern).has
 
 bool regex_match_start(const std::string& pattern, const std::string& name) {
   return matches_regex(pattern, name, std::regex_constants::match_continuous);
-}
-
-bool regex_found(const std::string& pattern, const std::string& name) {
-  return matches_regex(pattern, name, std::regex_constants::match_default);
 }
 
 bool glob_match(const std::string& pattern, const std::string& name) {

@@ -41,9 +41,6 @@ namespace mxfp4 {
 // not readable.
 [[nodiscard]] bool regex_match_start(const std::string& pattern, const std::string& name);
 
-// Whether it matches a part of the name.
-[[nodiscard]] bool regex_found(const std::string& pattern, const std::string& name);
-
 // Whether a layer's routed experts are left out of the quantization; `module` and `linear`
 // as above.
 [[nodiscard]] bool is_excluded(const Quantization& quantization, int64_t layer,

@@ -38,7 +38,6 @@ struct PublishedLayer {
   // Of the experts' bytes: formats/conversion/source_sample.hpp. Empty: not taken.
   std::string sample{};
 
-  [[nodiscard]] int64_t tensor_count() const;
   friend bool operator==(const PublishedLayer&, const PublishedLayer&) = default;
 };
 

@@ -169,6 +169,7 @@ class Engine(config_keys.Release):
         for name in ("", ".layer"):  # some import it where they make experts
             vars(importlib.import_module("vllm.model_executor.layers.fused_moe" + name)).update(FusedMoEFactory=maker)
         torch.cuda.Stream = torch.cuda.Event = Stub
+        importlib.import_module("vllm.triton_utils").triton.Config = lambda *a, **k: types.SimpleNamespace(num_stages=1, num_warps=1, kwargs={})
         # Operators that modules name while they are imported.
         torch._ops._OpNamespace.__getattr__ = named_operator(torch._ops._OpNamespace.__getattr__)
 
