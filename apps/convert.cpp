@@ -12,8 +12,10 @@
 #include "apps/summary.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/blob/blob_reader.hpp"
+#include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/decision/also_serves.hpp"
+#include "formats/decision/fits.hpp"
 #include "formats/decision/given_path.hpp"
 #include "formats/decision/request_json.hpp"
 #include "formats/decision/unfinished.hpp"
@@ -175,7 +177,9 @@ double run_repack(Repack& repack, const std::filesystem::path& output, const Con
 int run_convert(const ConvertOptions& options, const Console& console) {
   check_flags(options);
   RepackOptions repack_as = repack_options(options);
-  ConversionRequest request = request_from(options.deployment);
+  const std::optional<Manifest> blob = blob_at(options.input.path);
+  ConversionRequest request =
+      request_from(options.deployment, rules_for(options.deployment, blob), blob);
   report_given_facts(options.deployment, *request.rules, console);
   request.stop_at_loaded = options.emit == "loaded";
 
@@ -190,9 +194,11 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   // Decide: find a backend, a layout that takes these sizes, and a slice for each rank.
   const Conversion conversion = conversion_for(options.deployment, request, &checkpoint);
   report_given_versions(options.deployment, conversion, console);
-  report_assumed_rules(options.deployment, *request.rules, console);
+  report_assumed_rules(options.deployment, *request.rules, blob, console);
   report_decision(conversion, console);
   require_conversion(conversion);
+  const std::string ranks = blob ? other_world(*blob, conversion.deployment.parallel) : "";
+  if (!ranks.empty()) console.note(fmt::format("{}: {}", options.input.path.string(), ranks));
 
   // Plan every file, tensor and offset. Nothing is written until here.
   repack_as.also_serves = also_serves(request, conversion, checkpoint);

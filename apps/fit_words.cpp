@@ -12,10 +12,8 @@ namespace mxfp4 {
 
 FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob) {
   FitQuestion question;
-  const bool said = !flags.revision.empty() || flags.target_file.facts().engine_version ||
-                    !engine_fits(flags.engine, blob.revision);
-  question.release = said ? release_asked(flags) : blob.revision;
-  question.rules = said ? &rules_for(flags) : &rules_of_blob(blob);
+  question.release = release_asked(flags, blob);
+  question.rules = &rules_for(flags, blob);
   if (!is_newer_release(question.release)) question.release = question.rules->name;
   question.facts = deployment_from(flags, *question.rules);
   return question;

@@ -46,6 +46,13 @@ std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion
   const auto given = [&](std::string_view name) {
     return std::ranges::find(options.given, name, &GivenFlag::name) != options.given.end();
   };
+  if (enough) {  // convert takes the rest from the blob
+    if (!answer.takes_backend && !given("--moe-backend")) {
+      flags.push_back({"--moe-backend", {"auto"}});
+    }
+    std::ranges::move(as_typed(flags), std::back_inserter(parts));
+    return parts;
+  }
   if (options.deployment.revision.empty() && !options.deployment.target_file.facts().engine_version)
     flags.push_back({"--revision", {question.release}});
   const bool other_machine = question.facts.arch || question.facts.platform;

@@ -108,9 +108,12 @@ const Machine* machine_of(const DeploymentFacts& request) {
 
 }  // namespace
 
-std::string release_asked(const RequestFlags& options) {
+std::string release_asked(const RequestFlags& options, const std::optional<Manifest>& blob) {
   const std::optional<std::string>& version = options.target_file.facts().engine_version;
-  if (options.revision.empty() && version && engine_fits(options.engine, *version)) return *version;
+  if (options.revision.empty()) {
+    if (version && engine_fits(options.engine, *version)) return *version;
+    if (!version && blob && engine_fits(options.engine, blob->revision)) return blob->revision;
+  }
   return revision_of_engine(options.engine, options.revision);
 }
 
@@ -183,13 +186,14 @@ std::string machine_as_given(const RequestFlags& options) {
 }
 
 void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
-                          const Console& console) {
+                          const std::optional<Manifest>& blob, const Console& console) {
+  const std::string name = release_asked(options, blob);
+  const bool of_blob = blob && name == blob->revision;
   if (options.revision.empty() && !options.target_file.facts().engine_version) {
-    console.note(fmt::format("no --revision: taking {}, the newest known release", rules.name));
+    console.note(fmt::format("no --revision: taking {}, {}", rules.name,
+                             of_blob ? "as the blob was made for" : "the newest known release"));
   }
-  if (const std::string newer = newer_words(release_asked(options)); !newer.empty()) {
-    console.note(newer);
-  }
+  if (const std::string newer = newer_words(name); !newer.empty()) console.note(newer);
 }
 
 void report_given_facts(const RequestFlags& options, const RuleSet& rules, const Console& console) {

@@ -7,13 +7,16 @@
 
 #include "apps/console.hpp"
 #include "apps/options.hpp"
+#include "formats/blob/manifest.hpp"
 #include "formats/decision/decide.hpp"
 #include "lib/oracle/resolve.hpp"
 
 namespace mxfp4 {
 
-// The release that --revision, else the --target file, says; empty: the newest.
-[[nodiscard]] std::string release_asked(const RequestFlags& options);
+// The release that --revision, else the --target file, else the blob that is the input says; empty:
+// the newest.
+[[nodiscard]] std::string release_asked(const RequestFlags& options,
+                                        const std::optional<Manifest>& blob);
 
 // The --target file's facts without the packages that the rules do not know.
 [[nodiscard]] DeploymentFacts target_facts(const RequestFlags& options, const RuleSet& rules);
@@ -39,7 +42,7 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request);
 // Says on stderr which rules were taken if neither --revision nor the --target file says which
 // engine serves, or if it is newer than all that are known.
 void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
-                          const Console& console);
+                          const std::optional<Manifest>& blob, const Console& console);
 
 // Says on stderr which architecture a machine's name was taken for, and warns of facts in flags and
 // in the --target file that have no effect.

@@ -118,7 +118,7 @@ Json describe_target(const InspectOptions& options, const ConversionRequest& req
   const Conversion conversion = conversion_for(options.deployment, request, &input);
   require_conversion(conversion);
   report_given_versions(options.deployment, conversion, console);
-  report_assumed_rules(options.deployment, *request.rules, console);
+  report_assumed_rules(options.deployment, *request.rules, std::nullopt, console);
   for (const std::string& note : conversion.decision.notes) console.warn(note);
   for (const std::string& defect : conversion.defects) console.warn(defect);
   const Plan plan = make_plan(input.model, conversion.ranks, plan_options(conversion));
@@ -276,7 +276,8 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   }
 
   // Open: the input is a checkpoint. Read its headers.
-  const ConversionRequest request = request_from(options.deployment);
+  const RuleSet& rules = rules_for(options.deployment, std::nullopt);
+  const ConversionRequest request = request_from(options.deployment, rules, std::nullopt);
   report_given_facts(options.deployment, *request.rules, console);
   const OpenedCheckpoint input =
       open_checkpoint(checkpoint_from(options.input, request.family), *request.rules);

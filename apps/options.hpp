@@ -77,9 +77,9 @@ struct RequestFlags {
   std::vector<std::string> no_libs;
   std::vector<std::string> env;    // NAME=VALUE
   std::vector<std::string> knobs;  // NAME=VALUE
-  std::string expert_placement = "linear";
+  std::string expert_placement;    // empty: linear
   std::optional<int64_t> rank;
-  std::string pad = "auto";
+  std::string pad;     // empty: auto
   std::string engine;  // "vllm", "sglang"; empty: what the revision's name means
   std::string revision;
   bool allow_known_defects = false;

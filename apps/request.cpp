@@ -12,6 +12,7 @@
 #include "apps/suggest.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/config/quantization_override.hpp"
+#include "formats/decision/request_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 #include "lib/layouts/knobs.hpp"
@@ -57,7 +58,7 @@ std::optional<int64_t> take_world_size(std::map<std::string, std::string>& knobs
 
 // The sizes in "3072x2944"; none in the words that --pad knows.
 std::optional<LayerDims> padded_from(const std::string& text) {
-  if (text == "auto" || text == "none") return std::nullopt;
+  if (text.empty() || text == "auto" || text == "none") return std::nullopt;
   const size_t cross = text.find('x');
   if (cross != std::string::npos) {
     const std::optional<int64_t> hidden = whole_number(text.substr(0, cross));
@@ -149,6 +150,32 @@ std::string without_candidates(const std::string& message) {
   return text;
 }
 
+// What the flags leave open is as the blob was made for. Backends' names and variables are an
+// engine's own, and --backend and --moe-backend replace each other.
+void add_defaults(ConversionRequest& request, const RequestFlags& flags, const Manifest& blob) {
+  ConversionRequest asked = request_of(blob, *request.rules).request;
+  DeploymentFacts& facts = request.deployment;
+  if (blob.engine != request.rules->engine) {
+    asked.backend.reset();
+    asked.deployment.moe_backend.reset();
+    asked.deployment.env.clear();
+    asked.knobs.clear();
+  }
+  if (request.backend) asked.deployment.moe_backend.reset();
+  if (!request.backend && !facts.moe_backend) request.backend = asked.backend;
+  facts = merge_facts(std::move(facts), std::move(asked.deployment));
+  facts.needs_arch = !request.backend;
+  request.knobs.merge(asked.knobs);
+  if (!request.family) request.family = asked.family;
+  if (!request.world_size) request.world_size = asked.world_size;
+  if (flags.expert_placement.empty()) request.placement = asked.placement;
+  if (flags.pad.empty()) {
+    request.pad = asked.pad;
+    request.padded = asked.padded;
+  }
+  if (asked.allow_known_defects) request.allow_known_defects = true;
+}
+
 }  // namespace
 
 DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules) {
@@ -183,19 +210,16 @@ void require_local(const std::filesystem::path& out) {
       .hint("write to a local directory, then copy it there");
 }
 
-const RuleSet& rules_for(const RequestFlags& flags) {
-  const std::string name = release_asked(flags);
+const RuleSet& rules_for(const RequestFlags& flags, const std::optional<Manifest>& blob) {
+  const std::string name = release_asked(flags, blob);
   if (!flags.revision.empty() || name != flags.target_file.facts().engine_version) {
     return rules_named(name);
   }
   return in_context("--target", [&]() -> const RuleSet& { return rules_named(name); });
 }
 
-ConversionRequest request_from(const RequestFlags& flags) {
-  return request_from(flags, rules_for(flags));
-}
-
-ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules) {
+ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules,
+                               const std::optional<Manifest>& blob) {
   ConversionRequest request;
   request.rules = &rules;
   request.deployment = deployment_from(flags, rules);
@@ -210,6 +234,7 @@ ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules) 
   request.rank = flags.rank;
   request.allow_known_defects = flags.allow_known_defects;
   request.allow_unservable = flags.allow_unservable;
+  if (blob) add_defaults(request, flags, *blob);
   return request;
 }
 

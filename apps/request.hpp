@@ -7,20 +7,22 @@
 #include <string_view>
 
 #include "apps/options.hpp"
+#include "formats/blob/manifest.hpp"
 #include "formats/decision/decide.hpp"
 
 namespace mxfp4 {
 
-// The rules that --revision names, else the rules of the vLLM in the --target file, else
-// default_revision(). Throws Error::usage for a release that is not
-// known.
-[[nodiscard]] const RuleSet& rules_for(const RequestFlags& flags);
+// In what follows `blob` is the input, if that is a blob: what neither flags nor the --target file
+// say is as it was made for.
 
-// The request that the flags and the --target file make. Throws Error::usage and Error::input
+// The rules of release_asked(). Throws Error::usage for a release that is not known.
+[[nodiscard]] const RuleSet& rules_for(const RequestFlags& flags,
+                                       const std::optional<Manifest>& blob);
+
+// The request that the flags, the --target file and the blob make. Throws Error::usage and Error::input
 // naming the flag or the file.
-[[nodiscard]] ConversionRequest request_from(const RequestFlags& flags);
-// The same with another rule set than --revision names.
-[[nodiscard]] ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules);
+[[nodiscard]] ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules,
+                                             const std::optional<Manifest>& blob);
 
 // The facts of the deployment that the flags and the --target file give, with names looked up by
 // `rules`. Throws as request_from does.

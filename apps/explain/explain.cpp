@@ -29,6 +29,7 @@ namespace {
 // The part of the question that does not depend on the rules.
 struct ExplainCall {
   const ExplainOptions& options;
+  std::optional<Manifest> blob = blob_at(options.input.path);  // if the checkpoint is one
   std::shared_ptr<Source> source{};  // opened when it is first needed; null without a checkpoint
 };
 
@@ -117,7 +118,7 @@ Explanation explain(const ConversionRequest& request, ExplainCall& call) {
 // An error is part of the answer: the question may have a name that only another revision knows.
 Side explain_side(const RuleSet& rules, ExplainCall& call) {
   try {
-    return {rules, explain(request_from(call.options.deployment, rules), call)};
+    return {rules, explain(request_from(call.options.deployment, rules, call.blob), call)};
   } catch (const Error& error) {
     return {rules, Explanation(), error};
   }
@@ -159,7 +160,7 @@ int explain_against(const RuleSet& rules, ExplainCall& call, const Console& cons
       !here.error || std::ranges::any_of(others, [](const Side& side) { return !side.error; });
   if (!answered) throw Error(*here.error);
   report_given_facts(call.options.deployment, rules, console);
-  report_assumed_rules(call.options.deployment, rules, console);
+  report_assumed_rules(call.options.deployment, rules, call.blob, console);
   const Json document = comparison_json(here, others);
   if (console.json()) {
     console.result_json(document);
@@ -175,7 +176,8 @@ int explain_against(const RuleSet& rules, ExplainCall& call, const Console& cons
 
 int run_explain(const ExplainOptions& options, const Console& console) {
   // Ask: find the rules.
-  const RuleSet& rules = rules_for(options.deployment);
+  ExplainCall call{options};
+  const RuleSet& rules = rules_for(options.deployment, call.blob);
   if (!options.batch.empty()) {
     require_useful(options.given, {"--batch", "--engine", "--revision"}, "with --batch");
     if (rules.selectors.empty()) {
@@ -184,15 +186,14 @@ int run_explain(const ExplainOptions& options, const Console& console) {
                       engine_title(rules.engine)))
           .hint("explain CHECKPOINT answers for one deployment");
     }
-    report_assumed_rules(options.deployment, rules, console);
+    report_assumed_rules(options.deployment, rules, call.blob, console);
     return explain_batch(rules, options.batch, console.verbose() > 0);
   }
-  ExplainCall call{options};
   if (!options.against.empty()) return explain_against(rules, call, console);
 
   // Look up the flags before the input is opened, so that errors come in the same order as in
   // convert.
-  const ConversionRequest request = request_from(options.deployment, rules);
+  const ConversionRequest request = request_from(options.deployment, rules, call.blob);
   report_given_facts(options.deployment, rules, console);
 
   // Open and decide as convert does; without a checkpoint, assume the usual method class.
@@ -200,7 +201,7 @@ int run_explain(const ExplainOptions& options, const Console& console) {
   // The hint to ask explain would not help here: this is explain, and it shows the candidates.
   if (e.refusal && e.refusal->hint_text() == kExplainHint) e.refusal->hint("");
   report_given_versions(options.deployment, e, console);
-  report_assumed_rules(options.deployment, rules, console);
+  report_assumed_rules(options.deployment, rules, call.blob, console);
   for (const std::string& warning : e.warnings) console.warn(warning);
   const Json document = explanation_json(rules, options, e);
   if (console.json()) {

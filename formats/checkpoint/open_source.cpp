@@ -115,4 +115,10 @@ std::unique_ptr<Source> open_source(const fs::path& path) {
   return open_file(path);
 }
 
+std::optional<Manifest> blob_at(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error) || !is_blob(path)) return std::nullopt;
+  return read_manifest(find_blobs(path).front());
+}
+
 }  // namespace mxfp4

@@ -29,25 +29,6 @@ struct FitReason {
   bool certain = true;  // false: nobody can say it beforehand
 };
 
-// The request that made the blob, as these rules read it.
-CheckpointRequest request_of(const Manifest& rank, const RuleSet& rules) {
-  auto object = nlohmann::json::parse(rank.asked);
-  object["revision"] = rules.name;
-  CheckpointRequest asked = in_context("asked", [&] {
-    try {
-      return parse_checkpoint_request(object.dump());
-    } catch (const Error& error) {
-      throw Error::input(error.what());
-    }
-  });
-  ConversionRequest& request = asked.request;
-  request.rank.reset();
-  request.stop_at_loaded = rank.layout == kLoadedLayoutId;
-  // A loaded input is one rank's already.
-  if (rank.style == style_name(Style::kLoaded)) request.world_size = rank.target.world_size;
-  return asked;
-}
-
 // The blob's checkpoint as these rules see it.
 OpenedCheckpoint checkpoint_of(const Manifest& rank, const CheckpointRequest& asked,
                                const RuleSet& rules) {
@@ -151,17 +132,6 @@ void compare_recipes(const std::vector<Manifest>& ranks, const Fresh& there,
   }
 }
 
-void check_world(const Manifest& made, const Manifest& asked, std::vector<FitReason>& reasons) {
-  const World here = world_of(made.parallel);
-  const World there = world_of(asked.parallel);
-  if (here.tp == there.tp && here.ep == there.ep) return;
-  const auto words = [](const World& world) {
-    return world.ep > 1 ? fmt::format("{} expert parallel ranks", world.ep)
-                        : fmt::format("{} rank{}", world.tp, world.tp == 1 ? "" : "s");
-  };
-  reasons.push_back({fmt::format("{} there, this blob is of {}", words(there), words(here))});
-}
-
 // Versions of kernel libraries with which the blob's layout was not tested.
 void check_libraries(const FitQuestion& question, const Manifest& rank,
                      std::vector<FitReason>& reasons) {
@@ -211,11 +181,23 @@ void check_recipes(const FitQuestion& question, const std::vector<Manifest>& ran
 
 }  // namespace
 
+std::string other_world(const Manifest& rank, const ParallelConfig& parallel) {
+  const World here = world_of(rank.parallel);
+  const World there = world_of(parallel);
+  if (here.tp == there.tp && here.ep == there.ep) return "";
+  const auto words = [](const World& world) {
+    return world.ep > 1 ? fmt::format("{} expert parallel ranks", world.ep)
+                        : fmt::format("{} rank{}", world.tp, world.tp == 1 ? "" : "s");
+  };
+  return fmt::format("{} there, this blob is of {}", words(there), words(here));
+}
+
 Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks) {
   const Manifest there = as_if_made_for(question, ranks.front());
   Fits answer{.differs = differing_flags(ranks.front(), there)};
   std::vector<FitReason> reasons;
-  check_world(ranks.front(), there, reasons);
+  const std::string world = other_world(ranks.front(), there.parallel);
+  if (!world.empty()) reasons.push_back({world});
   if (reasons.empty()) check_recipes(question, ranks, answer, reasons);
   if (reasons.empty()) check_libraries(question, there, reasons);
   if (question.release != question.rules->name) {

@@ -48,6 +48,9 @@ struct Fits {
 // nothing.
 [[nodiscard]] Fits fits(const FitQuestion& question, const BlobRanks& blob);
 
+// "4 ranks there, this blob is of 2 ranks"; empty if the sizes part the model as the blob's do.
+[[nodiscard]] std::string other_world(const Manifest& rank, const ParallelConfig& parallel);
+
 // The --moe-backend with which the engine that the blob was made for takes it, "auto" where it needs
 // none. Empty: under no name, or the blob stops at the loaded layout, which no engine reads.
 [[nodiscard]] std::optional<std::string> moe_backend_for(const Manifest& rank);

@@ -225,6 +225,24 @@ CheckpointRequest parse_checkpoint_request(std::string_view text) {
   }
 }
 
+CheckpointRequest request_of(const Manifest& rank, const RuleSet& rules) {
+  auto object = nlohmann::json::parse(rank.asked);
+  object["revision"] = rules.name;
+  CheckpointRequest asked = in_context("asked", [&] {
+    try {
+      return parse_checkpoint_request(object.dump());
+    } catch (const Error& error) {
+      throw Error::input(error.what());
+    }
+  });
+  ConversionRequest& request = asked.request;
+  request.rank.reset();
+  request.stop_at_loaded = rank.layout == kLoadedLayoutId;
+  // A loaded input is one rank's already.
+  if (rank.style == style_name(Style::kLoaded)) request.world_size = rank.target.world_size;
+  return asked;
+}
+
 std::string request_text(const ConversionRequest& request, std::optional<Style> style) {
   const DeploymentFacts& facts = request.deployment;
   json out = json::object();

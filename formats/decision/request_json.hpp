@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "formats/blob/manifest.hpp"
 #include "formats/decision/conversion.hpp"
 #include "formats/decision/opened_checkpoint.hpp"
 
@@ -35,6 +36,9 @@ struct CheckpointRequest {
 //   cuda_compiler                                string
 // Throws Error::usage naming the member.
 [[nodiscard]] CheckpointRequest parse_checkpoint_request(std::string_view text);
+
+// The request that made a blob, as these rules read it.
+[[nodiscard]] CheckpointRequest request_of(const Manifest& rank, const RuleSet& rules);
 
 // The members of such an object that say what was asked for, the engine's release, the rank and the
 // layers aside. Reading them gives an equal request. Bytes that are not UTF-8 are replaced:

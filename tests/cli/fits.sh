@@ -81,15 +81,16 @@ for damage in 'rm {}' 'truncate -s -1 {}' 'cp /dev/null {}'; do
   expect_exit 1 "$BIN" fits hurt --revision 0.33.0 --json
   "$python" -c 'import json; assert "--resume --check" in json.load(open("stdout"))["next"]'
 done
-# The text of a blob is quoted in the command that fits prints.
-convert_quietly "$model" -o hostile --arch sm80 --backend MARLIN
+# The text of a blob is quoted in the command that fits prints. One without all ranks is not its own input.
+convert_quietly "$model" -o hostile --arch sm80 --backend MARLIN --tp-size 2
+rm -r hostile/rank-01-of-02
 "$python" - "$SEAL" <<'END'
 import json, subprocess, sys
-manifest = json.load(open("hostile/mxfp4_repack.json"))
-manifest["asked"] = {"all2all_backend": "x; touch PWNED", **manifest["asked"], "env": {"A=1; touch PWNED; B": "1"}}
+manifest = json.load(open("hostile/rank-00-of-02/mxfp4_repack.json"))
+manifest["asked"] = dict(sorted({"all2all_backend": "x; touch PWNED", **manifest["asked"], "env": {"A=1; touch PWNED; B": "1"}}.items()))
 del manifest["manifest_xxh3_128"]
 text = json.dumps(manifest, indent=2, ensure_ascii=False).encode()
-open("hostile/mxfp4_repack.json", "wb").write(subprocess.run(sys.argv[1:], input=text, capture_output=True, check=True).stdout)
+open("hostile/rank-00-of-02/mxfp4_repack.json", "wb").write(subprocess.run(sys.argv[1:], input=text, capture_output=True, check=True).stdout)
 END
 for json in '' --json; do
   # shellcheck disable=SC2086
@@ -100,10 +101,10 @@ for json in '' --json; do
   ! grep -q PWNED unquoted || { cat stdout >&2; fail 'a command of a stranger'; }
 done
 expect_exit 4 "$BIN" inspect hostile --serve
-sed -i 's/"all2all_backend": "x; touch PWNED"/"all2all_backend": "naive"/' hostile/mxfp4_repack.json
-"$python" -c 'import json; m = json.load(open("hostile/mxfp4_repack.json")); del m["manifest_xxh3_128"]; print(json.dumps(m, ensure_ascii=False))' |
+sed -i 's/"all2all_backend": "x; touch PWNED"/"all2all_backend": "naive"/' hostile/rank-00-of-02/mxfp4_repack.json
+"$python" -c 'import json; m = json.load(open("hostile/rank-00-of-02/mxfp4_repack.json")); del m["manifest_xxh3_128"]; print(json.dumps(m, ensure_ascii=False))' |
   "$SEAL" >sealed
-mv sealed hostile/mxfp4_repack.json
+mv sealed hostile/rank-00-of-02/mxfp4_repack.json
 expect_exit 0 "$BIN" inspect hostile --serve
 ! sed "s/'[^']*'//g" stdout | grep -q PWNED || { cat stdout >&2; fail 'a command of a stranger, to serve'; }
 
