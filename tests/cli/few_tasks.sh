@@ -1,4 +1,4 @@
-# If the system allows fewer tasks than --threads, the conversion runs with fewer, and says so. If memory
+# If the system allows fewer tasks than --threads, the conversion runs with fewer. If memory
 # is short, the exit code is that of a full disk, not that of a bug.
 foreign && skip 'an emulator starts tasks of its own'
 model=$TESTDATA/ingest/gptoss_hf
@@ -19,8 +19,6 @@ for more in 1 2 4; do
   rm -rf got
   expect_exit 0 ${as_user[@]+"${as_user[@]}"} prlimit --nproc=$((tasks + more)) \
     "$BIN" convert "$model" -o got --arch sm90 --compress none --threads 16 --progress never
-  grep -qE '^mxfp4-repack: warning: --threads 16: only [0-9]+ can be started' stderr ||
-    { cat stderr >&2; fail "no word about $more tasks"; }
   cmp want/layer-00000.safetensors got/layer-00000.safetensors
 done
 # Verification has threads too.

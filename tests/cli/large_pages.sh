@@ -9,7 +9,7 @@ cp "$FAKE_CUDA" driver/libcuda.so.1
 # from the checkpoint.
 read_by_library() { # BLOB PAGE
   played_pages "$2" "$LOADER_TEST" "$1" layer || fail "the library, $1 with pages of $2 bytes"
-  for where in '' --in-place '--made model'; do
+  for where in '' '--made model'; do
     # shellcheck disable=SC2086
     LD_LIBRARY_PATH=$PWD/driver played_pages "$2" "$GPU_TEST" $where "$1" || fail "a GPU $where, $1 with pages of $2 bytes"
   done
