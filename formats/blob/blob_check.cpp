@@ -3,198 +3,107 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <memory>
-#include <span>
+#include <mutex>
+#include <optional>
 
-#include "formats/blob/blob_writer.hpp"
 #include "formats/blob/gather.hpp"
 #include "formats/checksum/checksum.hpp"
+#include "formats/os/input_fault.hpp"
 #include "formats/os/mapped_file.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/error.hpp"
-#include "lib/exec/job_pipeline.hpp"
+#include "lib/exec/run_on_threads.hpp"
 
 namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Bytes that a worker checks at a time.
-constexpr int64_t kPieceBytes = int64_t{4} << 20;
+// A layer file's bytes, from the first to the last, and the checksum of those that were given.
+class FileBytes {
+ public:
+  // `device`: reads past the page cache, not in the reader's map.
+  FileBytes(const LayerReader& reader, std::optional<PositionedFile> device,
+            const std::function<void(int64_t)>& progress)
+      : reader_(reader), device_(std::move(device)), progress_(progress) {}
 
-// Some consecutive bytes of one tensor, and how they are stored.
-struct StoredPiece {
-  size_t layer = 0;  // index into the manifest's layers
-  size_t tensor = 0;
-  int64_t in_tensor = 0;   // position of the first byte
-  int64_t bytes = 0;       // decoded
-  int64_t offset = 0;      // in the file
-  int64_t stored = 0;      // bytes there
-  size_t first_frame = 0;  // of a compressed file
-  size_t frames = 0;
-};
-
-// One layer file that is being checked.
-struct OpenLayer {
-  fs::path from_device;  // empty: the map serves
-  std::unique_ptr<LayerReader> reader;
-  Checksum file_sum;
-  std::vector<Checksum> tensor_sums;
-  size_t pieces_left = 0;
-  std::vector<std::string> findings;
-};
-
-// The checksums of a piece.
-struct PieceSums {
-  ChecksumPart file_part;
-  ChecksumPart tensor_part;
-  bool shared = false;  // file_part serves the tensor too
-  std::string damage;
-  UninitializedBytes decoded;
-  UninitializedBytes from_device;
-};
-
-// The pieces of a plain file.
-std::vector<StoredPiece> cut_plain(const ManifestLayer& layer, const LayerReader& reader,
-                                   size_t index) {
-  std::vector<StoredPiece> pieces;
-  int64_t offset = reader.header().data_start;
-  for (size_t t = 0; t < layer.tensors.size(); ++t) {
-    const int64_t bytes = layer.tensors[t].spec.bytes();
-    for (int64_t at = 0; at < bytes; at += kPieceBytes) {
-      const int64_t size = std::min(kPieceBytes, bytes - at);
-      pieces.push_back({.layer = index,
-                        .tensor = t,
-                        .in_tensor = at,
-                        .bytes = size,
-                        .offset = offset + at,
-                        .stored = size});
-    }
-    offset += bytes;
+  // Bytes of a plain file that are best taken at a time.
+  [[nodiscard]] int64_t piece() const {
+    return device_ ? int64_t{4} << 20 : static_cast<int64_t>(kHashPiece);
   }
-  return pieces;
-}
-
-// The pieces of a compressed file: some frames of one tensor each. Frames begin at tensor starts.
-std::vector<StoredPiece> cut_frames(const ManifestLayer& layer, const LayerReader& reader,
-                                    size_t index) {
-  std::vector<StoredPiece> pieces;
-  const std::vector<SeekEntry>& frames = reader.frames();
-  size_t next = 1;  // the first is the header
-  for (size_t t = 0; t < layer.tensors.size(); ++t) {
-    const int64_t bytes = layer.tensors[t].spec.bytes();
-    for (int64_t at = 0; at < bytes;) {
-      StoredPiece piece{.layer = index, .tensor = t, .in_tensor = at, .first_frame = next};
-      while (piece.bytes < kPieceBytes && at < bytes) {
-        if (next == frames.size() || frames[next].frame.decoded > bytes - at) {
-          throw Error::input(
-              fmt::format("{}: its frames do not end where it does", layer.tensors[t].name));
-        }
-        const FrameInfo& frame = frames[next++].frame;
-        piece.bytes += frame.decoded;
-        piece.stored += frame.encoded;
-        ++piece.frames;
-        at += frame.decoded;
-      }
-      piece.offset = frames[piece.first_frame].encoded_offset;
-      pieces.push_back(piece);
-    }
-  }
-  if (next != frames.size()) throw Error::input("more frames than the manifest's tensors fill");
-  return pieces;
-}
-
-void sum_plain(ConstBytes stored, const StoredPiece& piece, PieceSums& sums) {
-  sums.shared = (piece.offset - piece.in_tensor) % ChecksumPart::kPeriod == 0;
-  while (!stored.empty()) {
-    const ConstBytes part = stored.first(std::min(stored.size(), kHashPiece));
-    sums.file_part.update(part);
-    if (!sums.shared) sums.tensor_part.update(part);
-    stored = stored.subspan(part.size());
-  }
-}
-
-void sum_frames(ConstBytes stored, std::span<const SeekEntry> frames, PieceSums& sums) {
-  sums.shared = false;
-  for (const SeekEntry& entry : frames) {
-    const ConstBytes encoded = stored.first(static_cast<size_t>(entry.frame.encoded));
-    sums.file_part.update(encoded);
-    sums.decoded.resize(static_cast<size_t>(entry.frame.decoded));
-    decode_frame(encoded, entry.frame, sums.decoded);
-    sums.tensor_part.update(sums.decoded);
-    stored = stored.subspan(encoded.size());
-  }
-}
-
-// Bytes of a layer file, in its map or in `memory`. A file that is read past the page cache is
-// opened each time: a blob may have more files than a process may open.
-ConstBytes stored_bytes_of(const OpenLayer& layer, int64_t offset, int64_t bytes,
-                           UninitializedBytes& memory) {
-  if (layer.from_device.empty()) {
-    return layer.reader->stored().subspan(static_cast<size_t>(offset), static_cast<size_t>(bytes));
-  }
-  PositionedFile file(layer.from_device);
-  file.make_direct();
-  memory.resize(std::max(memory.size(), static_cast<size_t>(file.direct_room(bytes))));
-  return file.read_direct(offset, bytes, memory);
-}
-
-void sum_piece(const OpenLayer& layer, const StoredPiece& piece, PieceSums& sums) {
-  const LayerReader& reader = *layer.reader;
-  sums.damage.clear();
-  sums.file_part.begin(piece.offset);
-  sums.tensor_part.begin(piece.in_tensor);
-  try {
-    const ConstBytes stored = stored_bytes_of(layer, piece.offset, piece.stored, sums.from_device);
-    if (reader.compressed()) {
-      sum_frames(stored, std::span(reader.frames()).subspan(piece.first_frame, piece.frames), sums);
+  // The next `bytes` bytes, valid until the next call.
+  ConstBytes next(int64_t bytes) {
+    if (!device_) release_pages(given_);
+    if (device_) {
+      const auto room = static_cast<size_t>(device_->direct_room(bytes));
+      memory_.resize(std::max(memory_.size(), room));
+      given_ = device_->read_direct(at_, bytes, memory_);
     } else {
-      sum_plain(stored, piece, sums);
+      given_ = reader_.stored().subspan(static_cast<size_t>(at_), static_cast<size_t>(bytes));
     }
-    if (layer.from_device.empty()) release_pages(stored);
-  } catch (const Error& error) {
-    if (error.is_unreadable()) throw Error(error).in_file(layer.from_device.string());
-    sums.damage = error.what();
+    sum_.update(given_);
+    at_ += bytes;
+    progress_(bytes);
+    return given_;
   }
-}
+  // The checksum of the whole file.
+  std::string finish() {
+    (void)next(reader_.file_bytes() - at_);
+    return sum_.hex();
+  }
 
-// Whether the file's header is exactly `expected`.
-bool is_written_header(const LayerReader& reader, std::string_view expected) {
-  if (reader.header().data_start != static_cast<int64_t>(expected.size())) return false;
-  UninitializedBytes found(expected.size());
-  reader.read(-reader.header().data_start, found);
-  return std::ranges::equal(found, std::as_bytes(std::span(expected)));
-}
+ private:
+  const LayerReader& reader_;
+  std::optional<PositionedFile> device_;
+  const std::function<void(int64_t)>& progress_;
+  UninitializedBytes memory_;
+  ConstBytes given_;
+  int64_t at_ = 0;
+  Checksum sum_;
+};
 
-void compare_header(const LayerReader& reader, const Manifest& manifest, const ManifestLayer& layer,
-                    std::vector<std::string>& findings) {
-  const SafetensorsHeader& header = reader.header();
-  std::map<std::string, TensorSpec> in_file;
-  for (const SafetensorsTensor& tensor : header.tensors) in_file[tensor.name] = tensor.spec;
-  for (const ManifestTensor& tensor : layer.tensors) {
-    const auto found = in_file.find(tensor.name);
-    if (found == in_file.end()) {
-      findings.push_back(fmt::format("{}: missing in the file", tensor.name));
-    } else if (found->second != tensor.spec) {
-      findings.push_back(fmt::format("{}: {} {} in the file, {} {} in the manifest", tensor.name,
-                                     dtype_name(found->second.dtype),
-                                     found->second.shape.to_string(), dtype_name(tensor.spec.dtype),
-                                     tensor.spec.shape.to_string()));
+// Compares the checksums of a file whose description is right. Throws Error::input for damage.
+std::vector<std::string> compare_sums(FileBytes& file, const LayerReader& reader,
+                                      const ManifestLayer& stated) {
+  std::vector<std::string> findings;
+  const std::vector<SeekEntry>& frames = reader.frames();
+  size_t frame = 1;  // the first is the header
+  UninitializedBytes decoded;
+  (void)file.next(reader.compressed() ? frames.front().frame.encoded : reader.header().data_start);
+  for (const ManifestTensor& tensor : stated.tensors) {
+    Checksum sum;
+    for (int64_t left = tensor.spec.bytes(); left > 0;) {
+      if (!reader.compressed()) {
+        const ConstBytes part = file.next(std::min(left, file.piece()));
+        sum.update(part);
+        left -= std::ssize(part);
+        continue;
+      }
+      // Frames begin at tensor starts.
+      if (frame == frames.size() || frames[frame].frame.decoded > left) {
+        throw Error::input(fmt::format("{}: its frames do not end where it does", tensor.name));
+      }
+      const FrameInfo& info = frames[frame++].frame;
+      decoded.resize(static_cast<size_t>(info.decoded));
+      decode_frame(file.next(info.encoded), info, decoded);
+      sum.update(decoded);
+      left -= info.decoded;
     }
-    in_file.erase(tensor.name);
+    if (sum.hex() != tensor.xxh3_128) {
+      findings.push_back(fmt::format("{}: checksum differs", tensor.name));
+    }
   }
-  for (const auto& [name, spec] : in_file) {
-    findings.push_back(fmt::format("{}: not in the manifest", name));
+  if (reader.compressed() && frame != frames.size()) {
+    throw Error::input("more frames than the manifest's tensors fill");
   }
-  if (header.metadata != layer_metadata(manifest, layer)) {
-    findings.emplace_back("__metadata__ differs from the manifest");
+  if (file.finish() != stated.xxh3_128 && findings.empty()) {
+    findings.emplace_back("checksum of the file differs");
   }
-  if (findings.empty() && !is_written_header(reader, layer_header(manifest, layer))) {
-    findings.emplace_back("the header is not in the form that this program writes");
-  }
+  return findings;
 }
 
+// What differs from the manifest beside the data. The header follows from the manifest, byte for
+// byte.
 std::vector<std::string> compare_description(const LayerReader& reader, const Manifest& manifest,
                                              const ManifestLayer& layer) {
   std::vector<std::string> findings;
@@ -206,64 +115,55 @@ std::vector<std::string> compare_description(const LayerReader& reader, const Ma
     findings.push_back(fmt::format("is {}compressed, but the manifest says otherwise",
                                    reader.compressed() ? "" : "not "));
   }
-  compare_header(reader, manifest, layer, findings);
+  UninitializedBytes front(static_cast<size_t>(reader.header().data_start));
+  reader.read(-reader.header().data_start, front);
+  try {
+    require_header(front, reader.header(), manifest, layer);
+  } catch (const InputFault& fault) {
+    findings.emplace_back(fault.what());
+  }
   return findings;
 }
 
-// Opens a layer file and lists its pieces. A file whose description differs is not read: no pieces.
-void open_layer(const fs::path& path, const Manifest& manifest, size_t index, ReadFrom from,
-                OpenLayer& layer, std::vector<StoredPiece>& pieces) {
-  const ManifestLayer& stated = manifest.layers[index];
+std::vector<std::string> check_layer(const fs::path& path, const Manifest& manifest,
+                                     const ManifestLayer& layer, ReadFrom from,
+                                     const std::function<void(int64_t)>& progress) {
+  std::optional<PositionedFile> device;
   if (from == ReadFrom::kDevice) {
-    in_context(path.string(), [&] { (void)open_past_cache(path); });  // before it is mapped
-    layer.from_device = path;
+    in_context(path.string(), [&] { device = open_past_cache(path); });  // before it is mapped
   }
-  auto reader = std::make_unique<LayerReader>(path);
-  layer.findings = compare_description(*reader, manifest, stated);
-  if (!layer.findings.empty()) return;
-  const std::vector<StoredPiece> cut = in_file(path.string(), [&] {
-    return (reader->compressed() ? cut_frames : cut_plain)(stated, *reader, index);
-  });
-  const int64_t header =
-      reader->compressed() ? reader->frames().front().frame.encoded : reader->header().data_start;
-  layer.reader = std::move(reader);
-  UninitializedBytes memory;
-  in_context(path.string(),
-             [&] { layer.file_sum.update(stored_bytes_of(layer, 0, header, memory)); });
-  layer.tensor_sums.resize(stated.tensors.size());
-  layer.pieces_left = cut.size();
-  pieces.insert(pieces.end(), cut.begin(), cut.end());
-}
-
-// Adds the sums of a layer's next piece.
-void add_piece(const StoredPiece& piece, const PieceSums& sums, OpenLayer& layer) {
-  if (!sums.damage.empty()) {
-    if (layer.findings.empty()) layer.findings.push_back(sums.damage);
-  } else if (layer.findings.empty()) {
-    layer.file_sum.append(sums.file_part);
-    layer.tensor_sums[piece.tensor].append(sums.shared ? sums.file_part : sums.tensor_part);
+  const LayerReader reader(path);
+  std::vector<std::string> findings = compare_description(reader, manifest, layer);
+  if (findings.empty()) {
+    in_file(path.string(), [&] {
+      FileBytes file(reader, std::move(device), progress);
+      findings = compare_sums(file, reader, layer);
+    });
   }
-  --layer.pieces_left;
-}
-
-// Compares the sums with the manifest, after all pieces were added.
-void compare_sums(const ManifestLayer& stated, OpenLayer& layer) {
-  if (!layer.findings.empty()) return;
-  UninitializedBytes memory;
-  const int64_t summed = layer.file_sum.size();
-  layer.file_sum.update(
-      stored_bytes_of(layer, summed, layer.reader->file_bytes() - summed, memory));
-  for (size_t i = 0; i < stated.tensors.size(); ++i) {
-    if (layer.tensor_sums[i].hex() != stated.tensors[i].xxh3_128) {
-      layer.findings.push_back(fmt::format("{}: checksum differs", stated.tensors[i].name));
-    }
-  }
-  if (layer.file_sum.hex() != stated.xxh3_128 && layer.findings.empty()) {
-    layer.findings.emplace_back("checksum of the file differs");
-  }
+  for (std::string& finding : findings) finding = fmt::format("{}: {}", path.string(), finding);
+  return findings;
 }
 
 }  // namespace
+
+void require_header(ConstBytes front, const SafetensorsHeader& header, const Manifest& manifest,
+                    const ManifestLayer& stated) {
+  const auto refuse = [](std::string_view what) {
+    throw InputFault(Fault::kMismatch, fmt::format("{}: differs from the manifest", what));
+  };
+  const size_t count = std::min(header.tensors.size(), stated.tensors.size());
+  for (size_t i = 0; i < count; ++i) {
+    const ManifestTensor& tensor = stated.tensors[i];
+    const bool equal =
+        header.tensors[i].name == tensor.name && header.tensors[i].spec == tensor.spec;
+    if (!equal) refuse(tensor.name);
+  }
+  if (header.tensors.size() > count) refuse(header.tensors[count].name);
+  if (stated.tensors.size() > count) refuse(stated.tensors[count].name);
+  if (header.metadata != layer_metadata(manifest, stated)) refuse("__metadata__");
+  const std::string expected = layer_header(manifest, stated);
+  if (!std::ranges::equal(front, std::as_bytes(std::span(expected)))) refuse("header");
+}
 
 void require_layer_file(const LayerReader& reader, const Manifest& manifest,
                         const ManifestLayer& layer) {
@@ -309,34 +209,21 @@ std::vector<std::string> check_layer_files(const fs::path& directory, const Mani
                                            int threads,
                                            const std::function<void(int64_t)>& progress,
                                            ReadFrom from) {
-  std::vector<std::string> findings;
-  std::vector<OpenLayer> layers(manifest.layers.size());
-  std::vector<StoredPiece> pieces;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    gather(findings, [&] {
-      open_layer(directory / manifest.layers[i].file, manifest, i, from, layers[i], pieces);
+  std::mutex mutex;
+  const std::function<void(int64_t)> one_at_a_time = [&](int64_t bytes) {
+    const std::scoped_lock lock(mutex);
+    progress(bytes);
+  };
+  std::vector<std::vector<std::string>> found(manifest.layers.size());
+  struct None {};
+  run_on_threads<None>(threads, found.size(), [&](size_t i, None&) {
+    const ManifestLayer& layer = manifest.layers[i];
+    gather(found[i], [&] {
+      found[i] = check_layer(directory / layer.file, manifest, layer, from, one_at_a_time);
     });
-  }
-  run_jobs<StoredPiece, PieceSums>(
-      pieces, {threads, threads + 1},
-      {.work = [&](const StoredPiece& piece,
-                   PieceSums& sums) { sum_piece(layers[piece.layer], piece, sums); },
-       .finish =
-           [&](const StoredPiece& piece, PieceSums& sums) {
-             OpenLayer& layer = layers[piece.layer];
-             add_piece(piece, sums, layer);
-             progress(piece.stored);
-             if (layer.pieces_left > 0) return;
-             compare_sums(manifest.layers[piece.layer], layer);
-             layer.reader.reset();
-           }});
-  for (size_t i = 0; i < layers.size(); ++i) {
-    if (layers[i].reader) compare_sums(manifest.layers[i], layers[i]);  // a file without data
-    const std::string path = (directory / manifest.layers[i].file).string();
-    for (const std::string& finding : layers[i].findings) {
-      findings.push_back(fmt::format("{}: {}", path, finding));
-    }
-  }
+  });
+  std::vector<std::string> findings;
+  for (const auto& layer : found) findings.insert(findings.end(), layer.begin(), layer.end());
   return findings;
 }
 

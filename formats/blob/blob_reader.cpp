@@ -114,7 +114,7 @@ std::vector<std::string> check_ranks(const std::vector<fs::path>& directories,
                                      const std::vector<Manifest>& manifests) {
   std::vector<std::string> findings;
   for (size_t i = 0; i < manifests.size(); ++i) {
-    const RankSlice& rank = manifests[i].rank;
+    const RankNumbers& rank = manifests[i].rank;
     const std::string name = name_of(directories[i]);
     if (is_rank_directory(name) && name != rank_directory(rank)) {
       findings.push_back(fmt::format("{}: the manifest is of rank {} of {}",

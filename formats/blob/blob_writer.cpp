@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <system_error>
 #include <utility>
 
-#include "formats/blob/gathered_write.hpp"
 #include "formats/blob/raw_frames.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
@@ -16,6 +16,48 @@
 
 namespace mxfp4 {
 namespace {
+
+// Writes many parts to one place of a file, one behind another. Small parts are put together first.
+// Bytes are summed just before they are written, while they are in the cache.
+class GatheredWrite {
+ public:
+  // Half of a small second-level cache.
+  static constexpr size_t kBatchBytes = size_t{256} << 10;
+
+  // Added bytes go to `file` from `offset` on, and to `sum`. `small` is memory for small parts.
+  GatheredWrite(AtomicFile& file, int64_t offset, ChecksumPart& sum, std::vector<std::byte>& small)
+      : file_(file), offset_(offset), sum_(sum), small_(small) {
+    small_.clear();
+  }
+
+  void add(ConstBytes bytes) {
+    // From this size on, writing a part by itself costs less than copying it.
+    constexpr size_t kLargePart = size_t{16} << 10;
+    while (bytes.size() >= kLargePart) {
+      const ConstBytes part = bytes.first(std::min(bytes.size(), kBatchBytes));
+      write(part);
+      bytes = bytes.subspan(part.size());
+    }
+    small_.insert(small_.end(), bytes.begin(), bytes.end());
+    if (small_.size() >= kBatchBytes) finish();
+  }
+  void finish() { write({}); }
+
+ private:
+  void write(ConstBytes large) {
+    if (small_.empty() && large.empty()) return;
+    const std::array<ConstBytes, 2> parts = {ConstBytes(small_), large};
+    for (ConstBytes part : parts) sum_.update(part);
+    file_.write_at(offset_, parts);
+    offset_ += static_cast<int64_t>(small_.size() + large.size());
+    small_.clear();
+  }
+
+  AtomicFile& file_;
+  int64_t offset_;
+  ChecksumPart& sum_;
+  std::vector<std::byte>& small_;
+};
 
 // Calls visit(content) for the frames of a piece.
 template <class Visit>
@@ -59,11 +101,7 @@ ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t 
   layer.prefix = source.prefix;
   layer.engine_prefix = source.engine_prefix;
   layer.file = layer_file_name(source.index, zstd);
-  layer.hidden_size = source.dims.hidden_size;
-  const RankSlice& rank = plan.ranks[planned.rank];
-  const auto& experts = rank.experts_of(source.dims.num_experts);
-  if (experts != rank.experts) layer.experts = experts;
-  layer.loaded = planned.loaded;
+  layer.recipe = planned.recipe;
   for (const PlannedTensor& tensor : planned.tensors) {
     layer.tensors.push_back(
         {tensor.name, tensor.spec, "", (*planned.outputs)[tensor.output].storage});

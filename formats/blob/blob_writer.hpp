@@ -35,9 +35,6 @@ struct OutgoingPiece {
 void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piece& piece,
                   OutgoingPiece& outgoing);
 
-// The bytes before a layer file's data. `layer` needs no checksums yet.
-[[nodiscard]] std::string layer_header(const Manifest& manifest, const ManifestLayer& layer);
-
 // Layer files appear under their names only when they are complete, also if the writer is destroyed
 // early. Errors: Error::output.
 class BlobWriter {

@@ -4,10 +4,8 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <tuple>
+#include <utility>
 
-#include "formats/blob/written_form.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 #include "lib/layouts/knobs.hpp"
@@ -49,26 +47,24 @@ void check_rules(const Manifest& manifest, const Layout* layout) {
   require_equal("layout", manifest.layout, id_of(*row->layout), manifest.revision);
 }
 
-// Throws Error::input naming the first member that differs.
-void compare_storage(const Storage& found, const Storage& expected) {
-  const Json have = storage_to_json(found);
-  const Json want = storage_to_json(expected);
-  if (have == want) return;
-  Json all = want;
-  all.update(have);
-  for (const auto& item : all.items()) {
-    const std::string& key = item.key();
-    const Json a = have.contains(key) ? have[key] : Json();
-    const Json b = want.contains(key) ? want[key] : Json();
-    if (a == b) continue;
-    throw Error::input(
-        fmt::format("storage.{}: {}, the layout has {}", key, shown(a.dump()), shown(b.dump())));
+// The recipe's parameters follow from the target, as far as the layout reads it.
+void check_parameters(const Recipe& recipe, const Layout* layout, const Target& target) {
+  std::map<std::string, std::string> expected;
+  try {
+    if (layout != nullptr) {
+      for (auto& [name, value] : parameters_of(*layout, layout_parameters(target))) {
+        expected.emplace(name, std::move(value));
+      }
+    }
+  } catch (const Error& error) {
+    throw Error::input(error.what());  // of the target's knobs
   }
+  if (recipe.parameters != expected) throw Error::input("recipe: parameters: not the target's");
 }
 
 void compare_tensors(const ManifestLayer& layer, const std::vector<Output>& outputs) {
   const std::vector<PlannedTensor> tensors =
-      arrange_tensors(layer.prefix, outputs, layer.loaded.dims.num_experts);
+      arrange_tensors(layer.prefix, outputs, layer.recipe.num_experts());
   if (tensors.size() != layer.tensors.size()) {
     throw Error::input(
         fmt::format("tensors: {}, the layout has {}", layer.tensors.size(), tensors.size()));
@@ -82,8 +78,11 @@ void compare_tensors(const ManifestLayer& layer, const std::vector<Output>& outp
           dtype_name(found.spec.dtype), found.spec.shape.to_string(), in_quotes(expected.name),
           dtype_name(expected.spec.dtype), expected.spec.shape.to_string()));
     }
-    in_context(shown(found.name),
-               [&] { compare_storage(found.storage, outputs[expected.output].storage); });
+    const Json storage = storage_to_json(found.storage);
+    const Json layouts = storage_to_json(outputs[expected.output].storage);
+    if (storage == layouts) continue;
+    throw Error::input(fmt::format("{}: storage: {}, the layout has {}", shown(found.name),
+                                   shown(storage.dump()), shown(layouts.dump())));
   }
 }
 
@@ -99,27 +98,28 @@ const Layout* layout_of(const Manifest& manifest) {
 
 std::vector<Output> outputs_of(const Manifest& manifest, const ManifestLayer& layer) {
   const Layout* layout = layout_of(manifest);
-  if (layout == nullptr) return loaded_outputs(layer.loaded);
+  if (layout == nullptr) return loaded_outputs(layer.recipe.loaded());
   try {
-    return make_outputs(*layout, {layer.loaded, layout_parameters(manifest.target)});
+    return make_outputs(*layout, {layer.recipe.loaded(), parameters_from(layer.recipe.parameters)});
   } catch (const Error& error) {
     throw Error::input(error.what());  // no conversion can have written this manifest
   }
 }
 
 void check_layout_facts(const Manifest& manifest) {
-  check_rules(manifest, layout_of(manifest));
-  // Most layers have equal sizes: the outputs are made once for each.
-  using Key = std::tuple<int64_t, int64_t, int64_t, std::optional<DType>, bool>;
-  std::map<Key, std::vector<Output>> made;
+  const Layout* layout = layout_of(manifest);
+  check_rules(manifest, layout);
+  // Most layers have one recipe: the outputs are made once for each.
+  const Recipe* made = nullptr;
+  std::vector<Output> outputs;
   for (const ManifestLayer& layer : manifest.layers) {
-    const LoadedSpec& loaded = layer.loaded;
-    const Key key{loaded.dims.num_experts, loaded.dims.hidden_size, loaded.dims.intermediate_size,
-                  loaded.bias, loaded.input_scales};
     in_context(fmt::format("layers: layer {}", layer.index), [&] {
-      auto found = made.find(key);
-      if (found == made.end()) found = made.emplace(key, outputs_of(manifest, layer)).first;
-      compare_tensors(layer, found->second);
+      if (made == nullptr || *made != layer.recipe) {
+        check_parameters(layer.recipe, layout, manifest.target);
+        outputs = outputs_of(manifest, layer);
+        made = &layer.recipe;
+      }
+      compare_tensors(layer, outputs);
     });
   }
 }

@@ -19,6 +19,7 @@
 #include "lib/core/storage.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/load/slice.hpp"
+#include "lib/plan/recipe.hpp"
 
 namespace mxfp4 {
 
@@ -28,7 +29,7 @@ inline constexpr std::string_view kManifestName = "mxfp4_repack.json";
 inline constexpr std::string_view kIndexName = "model.safetensors.index.json";
 // Inside a model directory the blob has a folder of its own.
 inline constexpr std::string_view kBlobFolder = "mxfp4_repack";
-inline constexpr int64_t kFormatVersion = 1;
+inline constexpr int64_t kFormatVersion = 2;
 
 // The hint for a blob that says what only a later version of this program knows.
 inline constexpr const char* kNewerProgram =
@@ -36,9 +37,6 @@ inline constexpr const char* kNewerProgram =
 
 // In the __metadata__ of every packed layer file, and of no other.
 inline constexpr const char* kPackedMark = "mxfp4_repack.layout";
-
-// The text between the manifest's content and the checksum of that content, the last member.
-inline constexpr std::string_view kManifestSeal = ",\n  \"manifest_xxh3_128\": \"";
 
 struct ManifestTensor {
   std::string name;  // with the prefix
@@ -54,12 +52,10 @@ struct ManifestLayer {
   std::string file;           // name inside the blob
   int64_t size = 0;           // bytes of the file
   std::string xxh3_128;       // of the file
-  int64_t hidden_size = 0;    // unpadded
-  // The rank's experts, global ids, where they are others than RankSlice::experts.
-  std::optional<std::vector<int64_t>> experts;
-  LoadedSpec loaded;  // padded, this rank
+  Recipe recipe;
   std::vector<ManifestTensor> tensors;
-  // How the checkpoint stores the layer; the same in every rank's manifest. Empty in older blobs.
+  // How the checkpoint stores the layer; the same in every rank's manifest. Empty where a blob cannot
+  // keep that.
   std::optional<PublishedLayer> published;
 };
 
@@ -74,6 +70,7 @@ struct ManifestFile {
 struct Compression {
   bool zstd = true;
   int level = 1;
+  std::string libzstd{};  // version that compressed the blob
 };
 
 struct SourceSummary {
@@ -84,7 +81,7 @@ struct SourceSummary {
 };
 
 // What a checkpoint says beside its tensors: with ManifestLayer::published it makes a blob an input
-// of convert. All empty in older blobs.
+// of convert.
 struct CheckpointFacts {
   std::optional<std::string> config;              // the text of its config.json
   std::map<std::string, std::string> attributes;  // of an input in the loaded layout
@@ -102,7 +99,7 @@ struct Manifest {
   // Releases of other engines with the same bytes, by name, and the --moe-backend that gives
   // them there.
   std::map<std::string, std::string> also_serves;
-  std::string layout;  // id
+  std::string layout;  // id, of every recipe
   std::string kernel_library;
   Decision decision;
   // The request that was made, as parse_checkpoint_request reads it: a JSON object's text, its
@@ -110,29 +107,24 @@ struct Manifest {
   std::string asked = "{}";
   Target target;
   ParallelConfig parallel;
-  RankSlice rank;  // `padded` is unused: each layer has its sizes
+  RankNumbers rank;
   std::string style;
   Loader loader = Loader::kLoaded;
-  W13Order order = W13Order::kInterleaved;
-  std::byte scale_fill{0};
-  // What pads the tail of H, where that is another byte than `scale_fill`.
-  std::optional<std::byte> hidden_scale_fill{};
-  DType bias_dtype = DType::kBF16;
-  bool all_layers = true;  // false: --layers or --shard chose some
+  std::byte scale_fill{0};  // with which the loader pads, whether or not something is padded
+  bool all_layers = true;   // false: --layers or --shard chose some
   std::vector<ManifestLayer> layers;
   // The same in every rank's manifest; empty: the blob is whole by itself.
   std::vector<ManifestFile> rest;
   CheckpointFacts checkpoint;
   SourceSummary source;
   Compression compression;
-  std::string libzstd;  // version that compressed the blob; empty without zstd
   std::vector<std::string> warnings;
 };
 
 // "rank-03-of-08" with several ranks, "." with one.
-[[nodiscard]] std::filesystem::path rank_directory(const RankSlice& rank);
+[[nodiscard]] std::filesystem::path rank_directory(const RankNumbers& rank);
 // "rank-03-of-08/layer-00001.safetensors": a layer file's name relative to the blob.
-[[nodiscard]] std::string name_in_blob(const RankSlice& rank, const std::string& file);
+[[nodiscard]] std::string name_in_blob(const RankNumbers& rank, const std::string& file);
 // "layer-00003.safetensors" or "layer-00003.safetensors.zst".
 [[nodiscard]] std::string layer_file_name(int64_t index, bool zstd);
 // Whether it is such a name, compressed or not.
@@ -143,19 +135,23 @@ struct Manifest {
 
 // JSON text, two-space indent, ends with a newline. Deterministic.
 [[nodiscard]] std::string write_manifest(const Manifest& manifest);
-// A blob's manifest. Throws Error::input naming the key, the tensor whose checksum is not known, or
-// the line that is not, byte for byte, as it was written.
+// A blob's manifest. Any JSON text with the members is accepted. Throws Error::input naming the key,
+// or the tensor whose checksum is not known.
 [[nodiscard]] Manifest parse_manifest(std::string_view text);
 
 // The manifest without its seal, as a part of another document, and back. Throws Error::input
 // naming the key.
 [[nodiscard]] nlohmann::ordered_json manifest_to_json(const Manifest& manifest);
+[[nodiscard]] nlohmann::ordered_json storage_to_json(const Storage& storage);
+[[nodiscard]] nlohmann::ordered_json recipe_to_json(const Recipe& recipe);
 [[nodiscard]] Manifest manifest_from_json(const JsonFields& object);
 
-// Seals a JSON object: its text gets a last member "manifest_xxh3_128", the checksum of all before
-// it. check_seal throws Error::input unless the text is as it was sealed.
+// Seals a JSON object: it gets a last member "manifest_xxh3_128", the checksum of the others as text
+// without blanks, the members of each object sorted by name. So the seal is of what is said, not of how
+// it is spelled. parse_sealed reads such a text without its seal. Throws Error::input unless `format`
+// and version are right and the content is as it was sealed.
 [[nodiscard]] std::string seal_json(const nlohmann::ordered_json& json);
-void check_seal(std::string_view text);
+[[nodiscard]] nlohmann::json parse_sealed(std::string_view text, std::string_view format);
 
 // Throws unless all that a manifest takes from outside is UTF-8, as JSON must be: Error::input for
 // names of files, Error::usage for values of flags.
@@ -175,5 +171,8 @@ void check_plain_name(const std::string& name);
 // The __metadata__ of a layer file: if packed, kPackedMark and what safetensors cannot say.
 [[nodiscard]] std::map<std::string, std::string> layer_metadata(const Manifest& manifest,
                                                                 const ManifestLayer& layer);
+
+// The bytes before a layer file's data. `layer` needs no checksums yet.
+[[nodiscard]] std::string layer_header(const Manifest& manifest, const ManifestLayer& layer);
 
 }  // namespace mxfp4

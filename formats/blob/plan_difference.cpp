@@ -38,33 +38,24 @@ std::string layers_of(const Manifest& manifest) {
   return fmt::format("{}", fmt::join(numbers, ","));
 }
 
-// Older blobs have no model type or activation: then these are not compared.
-bool same_files(const Json& old, Json planned) {
-  for (const char* key : {"model_type", "activation"}) {
-    if (!old.contains(key)) planned.erase(key);
-  }
-  return old == planned;
-}
-
-// Nor have they samples.
-bool same_experts(const Manifest& then, const Manifest& now) {
-  const auto sample = [](const ManifestLayer& layer) {
-    return layer.published ? layer.published->sample : std::string();
-  };
-  return std::ranges::all_of(then.layers, [&](const ManifestLayer& old) {
-    const auto planned = std::ranges::find(now.layers, old.index, &ManifestLayer::index);
-    return planned == now.layers.end() || sample(old).empty() || sample(old) == sample(*planned);
-  });
-}
-
-}  // namespace
-
+// The member at `place`, a JSON pointer, as people read it; "none" if there is none.
 std::string text_at(const Json& json, std::string_view place) {
   const Json::json_pointer pointer{std::string(place)};
   if (!json.contains(pointer) || json.at(pointer).is_null()) return "none";
   const Json& value = json.at(pointer);
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
+
+// Calls compare(then, now) for each layer that both have; false once it is.
+template <class Compare>
+bool same_layers(const Manifest& then, const Manifest& now, const Compare& compare) {
+  return std::ranges::all_of(then.layers, [&](const ManifestLayer& old) {
+    const auto planned = std::ranges::find(now.layers, old.index, &ManifestLayer::index);
+    return planned == now.layers.end() || compare(old, *planned);
+  });
+}
+
+}  // namespace
 
 std::vector<std::string> differing_flags(const Manifest& then, const Manifest& now) {
   const Json old = manifest_to_json(without_data(then));
@@ -85,11 +76,19 @@ std::vector<std::string> differing_flags(const Manifest& then, const Manifest& n
   compare("--layers", layers_of(then), layers_of(now));
   compare("--include-rest", then.rest.empty() ? "not given" : "given",
           now.rest.empty() ? "not given" : "given");
-  if (!same_files(old.at("source"), planned.at("source"))) {
-    differences.emplace_back("the input's files");
+  if (old.at("source") != planned.at("source")) differences.emplace_back("the input's files");
+  if (!same_layers(then, now, [](const ManifestLayer& a, const ManifestLayer& b) {
+        return a.published == b.published;
+      })) {
+    differences.emplace_back("the input's experts");
   }
-  if (!same_experts(then, now)) differences.emplace_back("the input's experts");
   if (old.at("rank") != planned.at("rank")) differences.emplace_back("the ranks");
+  if (!differences.empty()) return differences;
+  (void)same_layers(then, now, [&](const ManifestLayer& a, const ManifestLayer& b) {
+    const auto other = recipe_difference(a.recipe, b.recipe);
+    if (other) compare(other->what, other->here, other->there);
+    return !other;
+  });
   if (differences.empty()) differences.emplace_back("other facts of the deployment or the input");
   return differences;
 }

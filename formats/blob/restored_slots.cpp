@@ -41,9 +41,9 @@ const RestoredSlot* RestorePlan::slot(Slot slot) const {
 RestorePlan plan_restore(const Manifest& manifest, const ManifestLayer& layer) {
   RestorePlan plan;
   plan.outputs = outputs_of(manifest, layer);
-  plan.tensors = arrange_tensors(layer.prefix, plan.outputs, layer.loaded.dims.num_experts);
+  plan.tensors = arrange_tensors(layer.prefix, plan.outputs, layer.recipe.num_experts());
   for (const Slot slot : kAllSlots) {
-    if (!layer.loaded.has(slot)) continue;
+    if (!layer.recipe.loaded().has(slot)) continue;
     const auto output = std::ranges::find_if(
         plan.outputs, [&](const Output& each) { return each.slot == slot && each.restores_slot; });
     if (output == plan.outputs.end()) {

@@ -156,10 +156,8 @@ class Matrices {
   };
 
   void put(size_t layer, Slot slot, const ExpertHolder& holder, Matrix& matrix) {
-    RankSlice slice = tensors_.slices[holder.rank];
-    slice.padded = ranks_.manifests[holder.rank].layers[layer].loaded.dims;
-    const Assembly assembly =
-        make_assembly(tensors_.model, tensors_.layers[layer].layer, slot, slice);
+    const BlobLayer& of = tensors_.layers[layer];
+    const Assembly assembly = make_assembly(tensors_.model, of.layer, slot, of.slices[holder.rank]);
     matrix.bytes = matrix.buffer.get(assembly.stored.bytes());
     const int64_t bytes = assembly.loaded.bytes();
     const std::shared_ptr<const LayerFile> file = shared_.file(holder.rank, layer);
@@ -253,7 +251,7 @@ void add_losses(BlobSource& blob, const Ranks& ranks, const Slots& slots) {
   std::set<std::string> lost;
   for (const Manifest& rank : ranks.manifests) {
     const auto held = std::ranges::find_if(
-        rank.layers, [](const ManifestLayer& layer) { return layer.loaded.dims.num_experts > 0; });
+        rank.layers, [](const ManifestLayer& layer) { return layer.recipe.num_experts() > 0; });
     if (held == rank.layers.end()) continue;  // an empty rank
     for (const SlotLoss& loss : plan_restore(rank, *held).lost) {
       // The checkpoint may have no such tensors.
@@ -304,7 +302,7 @@ std::vector<RestorePlan> plan_reads(const Ranks& ranks, const BlobTensors& tenso
   std::set<std::tuple<int64_t, int64_t, int64_t>> seen;
   for (const Manifest& rank : ranks.manifests) {
     for (const ManifestLayer& layer : rank.layers) {
-      const LayerDims& dims = layer.loaded.dims;
+      const LayerDims dims = layer.recipe.loaded().dims;
       if (dims.num_experts == 0) continue;
       if (!seen.insert({dims.num_experts, dims.hidden_size, dims.intermediate_size}).second)
         continue;

@@ -77,17 +77,20 @@ DType kept_type(DType published, DType loaded, bool& rounded) {
 // be whole.
 std::vector<std::vector<ExpertHolder>> find_holders(const std::vector<Manifest>& manifests,
                                                     size_t layer, const LayerDims& dims) {
+  const auto recipe_of = [&](size_t rank) -> const Recipe& {
+    return manifests[rank].layers[layer].recipe;
+  };
   std::vector<std::vector<ExpertHolder>> holders(static_cast<size_t>(dims.num_experts));
   for (size_t rank = 0; rank < manifests.size(); ++rank) {
-    const Manifest& manifest = manifests[rank];
-    const std::vector<int64_t>& experts =
-        manifest.layers[layer].experts.value_or(manifest.rank.experts);
+    const Recipe& recipe = recipe_of(rank);
+    const std::vector<int64_t>& experts = recipe.experts;
     for (size_t i = 0; i < experts.size(); ++i) {
-      if (experts[i] >= dims.num_experts) throw Error::input("rank: experts: beyond the model's");
+      if (experts[i] >= dims.num_experts) throw Error::input("recipe: experts: beyond the model's");
       auto& own = holders[static_cast<size_t>(experts[i])];
       const bool again = std::ranges::any_of(own, [&](const ExpertHolder& other) {
-        const RankSlice& there = manifests[other.rank].rank;
-        return there.begin == manifest.rank.begin && there.end == manifest.rank.end;
+        const Recipe& there = recipe_of(other.rank);
+        return there.intermediate_begin == recipe.intermediate_begin &&
+               there.intermediate_end == recipe.intermediate_end;
       });
       if (!again) own.push_back({rank, static_cast<int64_t>(i)});
     }
@@ -95,8 +98,8 @@ std::vector<std::vector<ExpertHolder>> find_holders(const std::vector<Manifest>&
   for (const auto& own : holders) {
     int64_t covered = 0;
     for (const ExpertHolder& holder : own) {
-      if (manifests[holder.rank].rank.begin != covered) continue;
-      covered = manifests[holder.rank].rank.end;
+      if (recipe_of(holder.rank).intermediate_begin != covered) continue;
+      covered = recipe_of(holder.rank).intermediate_end;
     }
     if (covered != dims.intermediate_size) throw Error::input("its ranks are not the whole model");
   }
@@ -129,7 +132,8 @@ class LayerDescriber {
 
   void add(NamedTensor tensor) {
     const Part part = find_part(manifest_, stated_.prefix, tensor.name);
-    if (!stated_.loaded.has(part.slot)) throw Error::input("not a tensor that the blob holds");
+    if (!stated_.recipe.loaded().has(part.slot))
+      throw Error::input("not a tensor that the blob holds");
     const DType dtype = stored_type(part.slot, tensor.spec);
     if (part.shared) {
       out_.lost.push_back(fmt::format("{}: gate and up have the one value that the engine keeps",
@@ -174,7 +178,7 @@ class LayerDescriber {
       }
       return DType::kU8;
     }
-    const DType loaded = is_bias_slot(slot) ? manifest_.bias_dtype : DType::kF32;
+    const DType loaded = is_bias_slot(slot) ? *stated_.recipe.bias : DType::kF32;
     const DType carried = spec.dtype == DType::kU16 ? DType::kBF16 : spec.dtype;
     bool rounded = false;
     const DType kept = kept_type(carried, loaded, rounded);
@@ -197,7 +201,7 @@ class LayerDescriber {
 // The sizes of a whole layer.
 LayerDims whole_dims(const ManifestLayer& layer) {
   const PublishedLayer& published = *layer.published;
-  LayerDims dims{published.experts, layer.hidden_size, published.intermediate_size};
+  LayerDims dims{published.experts, layer.recipe.hidden_size, published.intermediate_size};
   if (published.experts == 0) {
     // Scales may have experts and rows in one dimension; codes have the most dimensions.
     const auto rank = [](const PublishedTensor& tensor) { return tensor.spec.shape.rank(); };
@@ -210,6 +214,16 @@ LayerDims whole_dims(const ManifestLayer& layer) {
     throw Error::input(fmt::format("{}: {} experts", layer.prefix, dims.num_experts));
   }
   return dims;
+}
+
+// The share of a layer that its recipe states.
+RankSlice slice_of(const Recipe& recipe) {
+  RankSlice slice;
+  slice.begin = recipe.intermediate_begin;
+  slice.end = recipe.intermediate_end;
+  slice.padded = recipe.loaded().dims;
+  slice.w2_bias = recipe.w2_bias;
+  return slice;
 }
 
 void require_published(const fs::path& path, const std::vector<Manifest>& manifests) {
@@ -248,14 +262,14 @@ Manifest as_loaded(const Manifest& rank) {
   Manifest loaded = rank;
   loaded.style = style_name(Style::kLoaded);
   loaded.rank = {};
-  loaded.rank.end = rank.rank.end - rank.rank.begin;
   for (ManifestLayer& layer : loaded.layers) {
     const RestorePlan plan = plan_restore(rank, layer);
-    LoadedSpec cropped = layer.loaded;
-    cropped.dims.hidden_size = layer.hidden_size;
-    cropped.dims.intermediate_size = loaded.rank.end;
+    Recipe& recipe = layer.recipe;
+    LoadedSpec cropped = recipe.loaded();
+    cropped.dims.hidden_size = recipe.hidden_size;
+    cropped.dims.intermediate_size = recipe.intermediate_size();
     PublishedLayer form;
-    form.intermediate_size = loaded.rank.end;
+    form.intermediate_size = recipe.intermediate_size();
     for (const PlannedTensor& tensor :
          arrange_tensors(layer.prefix, loaded_outputs(cropped), cropped.dims.num_experts)) {
       std::string name = tensor.name.substr(layer.prefix.size() + 1);
@@ -263,8 +277,9 @@ Manifest as_loaded(const Manifest& rank) {
       form.tensors.push_back({std::move(name), tensor.spec});
     }
     form.runs = {{layer_file_name(layer.index, false), std::ssize(form.tensors)}};
-    layer.experts.emplace(static_cast<size_t>(cropped.dims.num_experts));
-    std::iota(layer.experts->begin(), layer.experts->end(), 0);
+    recipe.intermediate_end -= std::exchange(recipe.intermediate_begin, 0);
+    std::iota(recipe.experts.begin(), recipe.experts.end(), 0);
+    recipe.w2_bias = recipe.bias.has_value();
     layer.published = std::move(form);
   }
   return loaded;
@@ -278,21 +293,23 @@ BlobTensors describe_blob_tensors(const fs::path& path, const std::vector<Manife
   const std::string stated_in = ((blobs.empty() ? path : blobs.front()) / kManifestName).string();
   BlobTensors out;
   out.model.loader = first.loader;
-  out.model.order = first.order;
   out.model.alternating =
       first.style != style_name(Style::kLoaded) && first.loader == Loader::kInklingStacked;
-  out.model.scale_fill = first.scale_fill;
-  out.model.bias_dtype = first.bias_dtype;
   for (size_t i = 0; i < first.layers.size(); ++i) {
     in_file(stated_in, [&] {
+      const Recipe& recipe = first.layers[i].recipe;
+      out.model.order = recipe.order;
+      if (recipe.bias) out.model.bias_dtype = *recipe.bias;
       const LayerDims dims = whole_dims(first.layers[i]);
       BlobLayer layer = LayerDescriber(out, first, i, dims).describe();
       in_context(fmt::format("layer {}", first.layers[i].index),
                  [&] { layer.holders = find_holders(manifests, i, dims); });
+      for (const Manifest& manifest : manifests) {
+        layer.slices.push_back(slice_of(manifest.layers[i].recipe));
+      }
       out.layers.push_back(std::move(layer));
     });
   }
-  for (const Manifest& manifest : manifests) out.slices.push_back(manifest.rank);
   std::ranges::sort(out.lost);
   const auto again = std::unique(out.lost.begin(), out.lost.end());
   out.lost.erase(again, out.lost.end());

@@ -32,13 +32,13 @@ struct ExpertHolder {
 struct BlobLayer {
   ExpertLayer layer;  // sizes of the whole layer, and the types in which the checkpoint has them
   std::vector<std::vector<ExpertHolder>> holders;  // by expert; their shares tile the slots
+  std::vector<RankSlice> slices;                   // by rank
 };
 
 struct BlobTensors {
   std::vector<SourceTensor> tensors;
   std::vector<BlobPlace> places;  // by tensor
   std::vector<BlobLayer> layers;  // as in the manifests
-  std::vector<RankSlice> slices;  // of the layers, by rank
   ModelLayers model;              // the model's loader, family and order; `layers` stays empty
   std::vector<std::string> lost;  // biases whose checkpoint had more digits
 };

@@ -1,11 +1,9 @@
 #include "formats/conversion/compare.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "formats/blob/blob_reader.hpp"
@@ -28,38 +26,12 @@ namespace fs = std::filesystem;
 using Findings = std::vector<std::string>;
 
 // Adds a finding unless the manifest and the input agree.
-class Differences {
- public:
-  Differences(std::string place, Findings& findings)
-      : place_(std::move(place)), findings_(findings) {}
-
-  template <class Value>
-  void check(std::string_view what, const Value& in_manifest, const Value& in_input) {
-    if (in_manifest == in_input) return;
-    findings_.push_back(fmt::format("{}: {}: {} in the manifest, the input has {}", place_, what,
-                                    in_manifest, in_input));
-  }
-
- private:
-  std::string place_;
-  Findings& findings_;
-};
-
-// "0 to 127", or the first few numbers if they are not consecutive.
-std::string experts_text(const std::vector<int64_t>& experts) {
-  constexpr size_t kMost = 8;
-  const auto count = static_cast<int64_t>(experts.size());
-  if (count > 1 && experts.back() - experts.front() == count - 1) {
-    return fmt::format("{} to {}", experts.front(), experts.back());
-  }
-  const std::span<const int64_t> shown(experts.data(), std::min(experts.size(), kMost));
-  return fmt::format("{}{}", fmt::join(shown, ","), shown.size() < experts.size() ? ",..." : "");
-}
-
-// Compares the facts of the model that bytes depend on, except layout, target and sizes.
-void compare_model(const ModelLayers& input, const Manifest& manifest, Differences differences) {
-  differences.check("w13_order", w13_order_name(manifest.order), w13_order_name(input.order));
-  differences.check("bias_dtype", dtype_name(manifest.bias_dtype), dtype_name(input.bias_dtype));
+template <class Value>
+void check_equal(Findings& findings, const std::string& place, std::string_view what,
+                 const Value& in_manifest, const Value& in_input) {
+  if (in_manifest == in_input) return;
+  findings.push_back(fmt::format("{}: {}: {} in the manifest, the input has {}", place, what,
+                                 in_manifest, in_input));
 }
 
 // Keeps the layers that the manifest has.
@@ -71,14 +43,17 @@ void keep_layers(ModelLayers& input, const Manifest& manifest) {
   });
 }
 
-void compare_layers(const ModelLayers& input, const Manifest& manifest, Differences differences) {
-  differences.check("layers", manifest.layers.size(), input.layers.size());
+void compare_layers(const ModelLayers& input, const Manifest& manifest, const std::string& place,
+                    Findings& findings) {
+  check_equal(findings, place, "layers", manifest.layers.size(), input.layers.size());
   if (input.layers.size() != manifest.layers.size()) return;
   for (size_t i = 0; i < input.layers.size(); ++i) {
     const ManifestLayer& layer = manifest.layers[i];
-    differences.check("layer", layer.index, input.layers[i].index);
-    differences.check(fmt::format("layer {}: hidden size", layer.index), layer.hidden_size,
-                      input.layers[i].dims.hidden_size);
+    check_equal(findings, place, "layer", layer.index, input.layers[i].index);
+    check_equal(findings, place, fmt::format("layer {}: prefix", layer.index), layer.prefix,
+                input.layers[i].prefix);
+    check_equal(findings, place, fmt::format("layer {}: hidden size", layer.index),
+                layer.recipe.hidden_size, input.layers[i].dims.hidden_size);
   }
 }
 
@@ -91,7 +66,7 @@ RankSlice slice_of_input(const OpenedCheckpoint& input, const Manifest& manifest
                        .deployment = deployment,
                        .target = manifest.target,
                        .placement = placement,
-                       .padded = manifest.layers.front().loaded.dims};
+                       .padded = manifest.layers.front().recipe.loaded().dims};
   if (input.config) request.config = &*input.config;
   request.caller = serving_caller(request.rules, input);
   const std::vector<RankSlice> ranks = cut_ranks(input.model, common_dims(input.model), request);
@@ -106,10 +81,14 @@ RankSlice slice_of_input(const OpenedCheckpoint& input, const Manifest& manifest
 std::optional<RankSlice> find_slice(const OpenedCheckpoint& input, const Manifest& manifest,
                                     const std::string& place, Findings& findings) {
   try {
+    const auto same_experts = [&](const RankSlice& slice) {
+      return slice.experts_of(input.model.layers.front().dims.num_experts) ==
+             manifest.layers.front().recipe.experts;
+    };
     RankSlice slice = slice_of_input(input, manifest, ExpertPlacement::kLinear);
-    if (slice.experts != manifest.rank.experts) {
+    if (!same_experts(slice)) {
       RankSlice other = slice_of_input(input, manifest, ExpertPlacement::kRoundRobin);
-      if (other.experts == manifest.rank.experts) return other;
+      if (same_experts(other)) return other;
     }
     return slice;
   } catch (const Error& error) {
@@ -119,45 +98,21 @@ std::optional<RankSlice> find_slice(const OpenedCheckpoint& input, const Manifes
   }
 }
 
-void compare_slice(const ModelLayers& input, const RankSlice& slice, const Manifest& manifest,
-                   Differences differences) {
-  const ScaleFill fill = scale_fill_of(input, slice);
-  differences.check("scale_fill", std::to_integer<int>(manifest.scale_fill),
-                    std::to_integer<int>(fill.intermediate));
-  differences.check("hidden_scale_fill",
-                    std::to_integer<int>(manifest.hidden_scale_fill.value_or(manifest.scale_fill)),
-                    std::to_integer<int>(fill.hidden));
-  const RankSlice& rank = manifest.rank;
-  const LayerDims& padded = manifest.layers.front().loaded.dims;
-  differences.check("ranks", rank.num_ranks, slice.num_ranks);
-  differences.check("tensor parallel rank", rank.tp_rank, slice.tp_rank);
-  differences.check("tensor parallel size", rank.tp_size, slice.tp_size);
-  differences.check("expert parallel rank", rank.ep_rank, slice.ep_rank);
-  differences.check("expert parallel size", rank.ep_size, slice.ep_size);
-  differences.check("experts", experts_text(rank.experts), experts_text(slice.experts));
-  differences.check("intermediate range", std::vector{rank.begin, rank.end},
-                    std::vector{slice.begin, slice.end});
-  differences.check("bias of w2", rank.w2_bias, slice.w2_bias);
-  differences.check("padded hidden size", padded.hidden_size, slice.padded.hidden_size);
-  differences.check("padded intermediate size", padded.intermediate_size,
-                    slice.padded.intermediate_size);
+std::string rank_text(const RankNumbers& rank) {
+  return fmt::format("{} of {} (tensor parallel {} of {}, expert parallel {} of {})", rank.rank,
+                     rank.num_ranks, rank.tp_rank, rank.tp_size, rank.ep_rank, rank.ep_size);
 }
 
-// Compares the planned tensors of a layer with the manifest's.
-void compare_tensors(const ManifestLayer& planned, const ManifestLayer& stored,
-                     Differences differences) {
-  const auto key = [](const ManifestLayer& layer, size_t i) {
-    if (i >= layer.tensors.size()) return std::string("nothing");
-    const ManifestTensor& tensor = layer.tensors[i];
-    return fmt::format("{} {} {}", tensor.name, dtype_name(tensor.spec.dtype),
-                       tensor.spec.shape.to_string());
-  };
-  differences.check(fmt::format("layer {}: experts", stored.index),
-                    experts_text(stored.experts.value_or(std::vector<int64_t>{})),
-                    experts_text(planned.experts.value_or(std::vector<int64_t>{})));
-  for (size_t i = 0; i < std::max(planned.tensors.size(), stored.tensors.size()); ++i) {
-    differences.check(fmt::format("layer {}: tensor {}", stored.index, i), key(stored, i),
-                      key(planned, i));
+// The first difference of the manifest's recipes from the input's.
+void compare_recipes(const Plan& plan, const Manifest& manifest, const std::string& place,
+                     Findings& findings) {
+  for (size_t i = 0; i < plan.files.size(); ++i) {
+    const ManifestLayer& layer = manifest.layers[i];
+    const auto other = recipe_difference(layer.recipe, plan.files[i].recipe);
+    if (!other) continue;
+    check_equal(findings, place, fmt::format("layer {}: {}", layer.index, other->what), other->here,
+                other->there);
+    return;  // the other layers would repeat it
   }
 }
 
@@ -232,21 +187,16 @@ ManifestPlan plan_of_manifest(const std::shared_ptr<Source>& source, CheckpointO
   options.family = manifest.target.family;
   out.input = open_checkpoint(source, options, rules_of_blob(manifest));
   const std::string place = (directory / kManifestName).string();
-  const Differences differences(place, out.findings);
   keep_layers(out.input.model, manifest);
-  compare_model(out.input.model, manifest, differences);
-  compare_layers(out.input.model, manifest, differences);
+  compare_layers(out.input.model, manifest, place, out.findings);
   if (!out.findings.empty()) return out;
   const std::optional<RankSlice> slice = find_slice(out.input, manifest, place, out.findings);
   if (!slice) return out;
-  compare_slice(out.input.model, *slice, manifest, differences);
+  check_equal(out.findings, place, "rank", rank_text(manifest.rank), rank_text(*slice));
   if (!out.findings.empty()) return out;
   out.plan = make_plan(out.input.model, {*slice},
                        {.layout = out.layout, .parameters = layout_parameters(manifest.target)});
-  for (size_t file = 0; file < out.plan.files.size(); ++file) {
-    compare_tensors(describe_layer(out.plan, out.input.model, file, manifest.compression.zstd),
-                    manifest.layers[file], differences);
-  }
+  compare_recipes(out.plan, manifest, place, out.findings);
   return out;
 }
 

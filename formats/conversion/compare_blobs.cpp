@@ -1,18 +1,15 @@
 #include "formats/conversion/compare_blobs.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <span>
 #include <string_view>
 #include <utility>
 
 #include "formats/blob/blob_check.hpp"
-#include "formats/blob/plan_difference.hpp"
 #include "formats/conversion/first_difference.hpp"
-#include "formats/decision/recipes.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/error.hpp"
 
@@ -20,51 +17,23 @@ namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr int64_t kComparedBytes = int64_t{4} << 20;
 
-struct NamedPlace {
-  const char* place;  // JSON pointer
-  const char* name;
-};
-
-// Of a rank's manifest: which rank it is, and what no kernel sees.
-constexpr NamedPlace kRank[] = {
-    {"/rank/rank", "rank"},
-    {"/rank/num_ranks", "ranks"},
-};
-constexpr NamedPlace kNotes[] = {
-    {"/revision", "revision"},
-    {"/target/backend", "backend"},
-    {"/target/arch", "arch"},
-    {"/kernel_library", "kernel library"},
-    {"/compression/method", "compression"},
-    {"/source/kind", "source"},
-    {"/tool_version", "program"},
-};
-// Of each tensor of a layer.
-constexpr const char* kChecksum = "checksum";
-constexpr NamedPlace kTensorFacts[] = {
-    {"/name", "name"},    {"/dtype", "type"},       {"/shape", "shape"},
-    {"/storage", "view"}, {"/xxh3_128", kChecksum},
-};
-
-// The first of these facts that differs.
-std::optional<BlobDifference> compare_facts(const std::string& where,
-                                            std::span<const NamedPlace> facts, const Json& first,
-                                            const Json& second) {
-  for (const NamedPlace& fact : facts) {
-    std::string a = text_at(first, fact.place);
-    std::string b = text_at(second, fact.place);
-    if (a != b) return BlobDifference{where, fact.name, std::move(a), std::move(b)};
-  }
-  return std::nullopt;
+// What no kernel sees: name and value.
+std::vector<std::pair<std::string_view, std::string>> notes_of(const Manifest& manifest) {
+  return {{"revision", manifest.revision},
+          {"backend", std::string(backend_name(manifest.target.backend))},
+          {"arch", manifest.target.arch},
+          {"kernel library", manifest.kernel_library.empty() ? "none" : manifest.kernel_library},
+          {"compression", manifest.compression.zstd ? "zstd" : "none"},
+          {"source", manifest.source.kind},
+          {"program", manifest.tool_version}};
 }
 
-Json layer_numbers(const Json& manifest) {
-  Json numbers = Json::array();
-  for (const Json& layer : manifest.at("layers")) numbers.push_back(layer.at("index"));
+std::vector<int64_t> layer_numbers(const Manifest& manifest) {
+  std::vector<int64_t> numbers;
+  for (const ManifestLayer& layer : manifest.layers) numbers.push_back(layer.index);
   return numbers;
 }
 
@@ -105,7 +74,7 @@ std::string element_text(const Shape& shape, int64_t element) {
     place[i] = element % dim;
     element /= dim;
   }
-  return "element " + Json(place).dump();
+  return fmt::format("element [{}]", fmt::join(place, ","));
 }
 
 // The first element of a tensor that differs, if its bytes do.
@@ -127,41 +96,46 @@ std::optional<BlobDifference> compare_elements(const ManifestTensor& tensor, siz
   return std::nullopt;
 }
 
-// The first tensor of a layer that differs.
+// The first tensor of a layer that differs. Equal recipes have equal tensors, names and bytes aside.
 std::optional<BlobDifference> compare_tensors(const BlobRanks& first, const BlobRanks& second,
-                                              size_t rank, size_t layer, const Json& a,
-                                              const Json& b) {
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    const ManifestTensor& tensor = first.manifests[rank].layers[layer].tensors[i];
-    auto found = compare_facts(tensor.name, kTensorFacts, a[i], b[i]);
-    if (!found) continue;
-    if (found->what != kChecksum) return found;
-    auto element = compare_elements(tensor, i, ComparedFile(first, rank, layer),
-                                    ComparedFile(second, rank, layer));
-    return element ? element : found;
+                                              size_t rank, size_t layer) {
+  const std::vector<ManifestTensor>& tensors = first.manifests[rank].layers[layer].tensors;
+  const std::vector<ManifestTensor>& others = second.manifests[rank].layers[layer].tensors;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const ManifestTensor& a = tensors[i];
+    const ManifestTensor& b = others[i];
+    if (a.name != b.name) return BlobDifference{a.name, "name", a.name, b.name};
+    if (a.xxh3_128 == b.xxh3_128) continue;
+    auto element =
+        compare_elements(a, i, ComparedFile(first, rank, layer), ComparedFile(second, rank, layer));
+    return element ? element : BlobDifference{a.name, "checksum", a.xxh3_128, b.xxh3_128};
   }
   return std::nullopt;
 }
 
 std::optional<BlobDifference> compare_ranks(const BlobRanks& first, const BlobRanks& second,
                                             size_t rank) {
-  const Json a = manifest_to_json(first.manifests[rank]);
-  const Json b = manifest_to_json(second.manifests[rank]);
-  const RankSlice& slice = first.manifests[rank].rank;
-  const std::string where = slice.num_ranks == 1 ? "" : fmt::format("rank {}", slice.rank);
-  if (auto found = compare_facts(where, kRank, a, b)) return found;
-  const Json layers = layer_numbers(a);
-  const Json others = layer_numbers(b);
-  if (layers != others) return BlobDifference{where, "layers", layers.dump(), others.dump()};
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const Json& one = a["layers"][i];
-    const Json& other = b["layers"][i];
-    const std::string layer = fmt::format("layer {}", layers[i].dump());
-    const auto recipe = recipe_difference(recipe_of(first.manifests[rank], i),
-                                          recipe_of(second.manifests[rank], i));
-    if (recipe) return BlobDifference{layer, recipe->what, recipe->here, recipe->there};
-    auto found = compare_tensors(first, second, rank, i, one["tensors"], other["tensors"]);
-    if (found) return found;
+  const Manifest& a = first.manifests[rank];
+  const Manifest& b = second.manifests[rank];
+  const std::string where = a.rank.num_ranks == 1 ? "" : fmt::format("rank {}", a.rank.rank);
+  const auto number = [&](const char* what, int64_t one, int64_t other) {
+    return BlobDifference{where, what, fmt::to_string(one), fmt::to_string(other)};
+  };
+  if (a.rank.rank != b.rank.rank) return number("rank", a.rank.rank, b.rank.rank);
+  if (a.rank.num_ranks != b.rank.num_ranks) {
+    return number("ranks", a.rank.num_ranks, b.rank.num_ranks);
+  }
+  if (layer_numbers(a) != layer_numbers(b)) {
+    return BlobDifference{where, "layers", fmt::format("[{}]", fmt::join(layer_numbers(a), ",")),
+                          fmt::format("[{}]", fmt::join(layer_numbers(b), ","))};
+  }
+  for (size_t i = 0; i < a.layers.size(); ++i) {
+    const auto recipe = recipe_difference(a.layers[i].recipe, b.layers[i].recipe);
+    if (recipe) {
+      return BlobDifference{fmt::format("layer {}", a.layers[i].index), recipe->what, recipe->here,
+                            recipe->there};
+    }
+    if (auto found = compare_tensors(first, second, rank, i)) return found;
   }
   return std::nullopt;
 }
@@ -170,12 +144,12 @@ std::optional<BlobDifference> compare_ranks(const BlobRanks& first, const BlobRa
 
 BlobComparison compare_blobs(const BlobRanks& first, const BlobRanks& second) {
   BlobComparison comparison;
-  const Json a = manifest_to_json(first.manifests.front());
-  const Json b = manifest_to_json(second.manifests.front());
-  for (const NamedPlace& note : kNotes) {
-    const auto found = compare_facts("", {&note, 1}, a, b);
-    if (!found) continue;
-    comparison.notes.push_back(fmt::format("{}: {}, {}", found->what, found->first, found->second));
+  const auto notes = notes_of(first.manifests.front());
+  const auto others = notes_of(second.manifests.front());
+  for (size_t i = 0; i < notes.size(); ++i) {
+    if (notes[i] == others[i]) continue;
+    comparison.notes.push_back(
+        fmt::format("{}: {}, {}", notes[i].first, notes[i].second, others[i].second));
   }
   const size_t ranks = first.manifests.size();
   if (ranks != second.manifests.size()) {

@@ -70,11 +70,7 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   manifest.parallel = conversion.deployment.parallel;
   manifest.style = style_name(checkpoint.model.style);
   manifest.loader = checkpoint.model.loader;
-  manifest.order = checkpoint.model.order;
-  const ScaleFill& fill = conversion.fill;
-  manifest.scale_fill = fill.intermediate;
-  if (fill.hidden != fill.intermediate) manifest.hidden_scale_fill = fill.hidden;
-  manifest.bias_dtype = checkpoint.model.bias_dtype;
+  manifest.scale_fill = conversion.fill.intermediate;
   manifest.all_layers = !checkpoint.layers_chosen;
   manifest.checkpoint = checkpoint_facts(checkpoint);
   if (checkpoint.config) manifest.source.model_type = checkpoint.config->model_type;
@@ -83,7 +79,7 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   }
   name_source(*checkpoint.source, manifest.source);
   manifest.compression = options.compression;
-  if (manifest.compression.zstd) manifest.libzstd = zstd_library_version();
+  if (manifest.compression.zstd) manifest.compression.libzstd = zstd_library_version();
   manifest.warnings = checkpoint.model.warnings;
   return manifest;
 }

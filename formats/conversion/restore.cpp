@@ -198,7 +198,8 @@ int64_t restored_bytes(const std::vector<Manifest>& manifests) {
   int64_t total = 0;
   for (const Manifest& manifest : manifests) {
     for (const ManifestLayer& layer : manifest.layers) {
-      for (const Output& output : loaded_outputs(layer.loaded)) total += output.spec.bytes();
+      for (const Output& output : loaded_outputs(layer.recipe.loaded()))
+        total += output.spec.bytes();
     }
   }
   return total;

@@ -82,9 +82,10 @@ std::vector<LayerSize> layer_sizes(const ModelLayers& model) {
 std::vector<LayerSize> layer_sizes(const Manifest& manifest) {
   std::vector<LayerSize> sizes;
   for (const ManifestLayer& layer : manifest.layers) {
-    const LayerDims& padded = layer.loaded.dims;
-    const int64_t inter = manifest.rank.end - manifest.rank.begin;
-    LayerSize size{{0, layer.size}, layer.index, {padded.num_experts, layer.hidden_size, inter}};
+    const Recipe& recipe = layer.recipe;
+    LayerSize size{{0, layer.size},
+                   layer.index,
+                   {recipe.num_experts(), recipe.hidden_size, recipe.intermediate_size()}};
     for (const ManifestTensor& tensor : layer.tensors) size.data_bytes += tensor.spec.bytes();
     sizes.push_back(size);
   }

@@ -123,7 +123,7 @@ void compare_recipes(const std::vector<Manifest>& ranks, const Fresh& there,
       throw Error::input("its rank or layers do not fit its own parallel sizes");
     }
     for (size_t layer = 0; layer < rank.layers.size(); ++layer) {
-      const auto other = recipe_difference(recipe_of(rank, layer), recipes[layer * all + index]);
+      const auto other = recipe_difference(rank.layers[layer].recipe, recipes[layer * all + index]);
       if (!other) continue;
       reasons.push_back(
           {fmt::format("{} {} there, this blob has {}", other->what, other->there, other->here)});

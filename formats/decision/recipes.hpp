@@ -15,9 +15,6 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<Recipe> recipes_of(const Conversion& conversion,
                                              const ModelLayers& model);
 
-// The recipe of a blob's layer, by its place in the manifest.
-[[nodiscard]] Recipe recipe_of(const Manifest& manifest, size_t layer);
-
 // The rule set by which a blob was made. If this program does not know the manifest's revision, the
 // default one, which is good enough because bytes follow from the layout id, not from the rules.
 [[nodiscard]] const RuleSet& rules_of_blob(const Manifest& manifest);

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "formats/blob/blob_writer.hpp"
+#include "formats/blob/blob_check.hpp"
 #include "formats/blob/layout_facts.hpp"
 #include "formats/blob/raw_frames.hpp"
 #include "formats/loader/arriving_sum.hpp"
@@ -26,27 +26,6 @@ constexpr int64_t kMaxLoadedManifestBytes = int64_t{64} << 20;
 constexpr int64_t kCheckedBytes = int64_t{4} << 20;
 // Bytes of a plain file that one direct read gives: about a frame, as `convert` writes them.
 constexpr size_t kDirectBytes = size_t{2} << 20;
-
-// Throws InputFault, which names the first tensor that differs, unless `front`, the bytes before a
-// layer file's data, is what follows from the manifest.
-void compare_header(ConstBytes front, const SafetensorsHeader& header, const Manifest& manifest,
-                    const ManifestLayer& stated) {
-  const auto refuse = [](std::string_view what) {
-    throw InputFault(Fault::kMismatch, fmt::format("{}: differs from the manifest", what));
-  };
-  const size_t count = std::min(header.tensors.size(), stated.tensors.size());
-  for (size_t i = 0; i < count; ++i) {
-    const ManifestTensor& tensor = stated.tensors[i];
-    const bool equal =
-        header.tensors[i].name == tensor.name && header.tensors[i].spec == tensor.spec;
-    if (!equal) refuse(tensor.name);
-  }
-  if (header.tensors.size() > count) refuse(header.tensors[count].name);
-  if (stated.tensors.size() > count) refuse(stated.tensors[count].name);
-  if (header.metadata != layer_metadata(manifest, stated)) refuse("__metadata__");
-  const std::string expected = layer_header(manifest, stated);
-  if (!std::ranges::equal(front, std::as_bytes(std::span(expected)))) refuse("header");
-}
 
 // Every tensor, which begins at one of `offsets` from `data_start` on, begins a frame, so that each
 // can be decoded by itself. The last offset is the data's end.
@@ -162,7 +141,7 @@ BlobLoader::Layer BlobLoader::open_layer(const ManifestLayer& stated) const {
   layer.data_start = header.data_start;
   layer.header_text.assign(reinterpret_cast<const char*>(front.data()) + kSafetensorsLengthBytes,
                            static_cast<size_t>(header.data_start - kSafetensorsLengthBytes));
-  compare_header(front, header, manifest_, stated);
+  require_header(front, header, manifest_, stated);
   for (const SafetensorsTensor& tensor : header.tensors) layer.offsets.push_back(tensor.begin);
   layer.offsets.push_back(decoded - header.data_start);
   if (!layer.frames.empty()) check_frames(layer.frames, layer.data_start, layer.offsets);

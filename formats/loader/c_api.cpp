@@ -155,7 +155,7 @@ mxfp4_repack_status mxfp4_repack_get_layer(const mxfp4_repack_blob* blob, int64_
                  .prefix = found.prefix.c_str(),
                  .engine_prefix = engine.c_str(),
                  .num_tensors = static_cast<int64_t>(found.tensors.size()),
-                 .num_experts = found.loaded.dims.num_experts,
+                 .num_experts = found.recipe.num_experts(),
                  .bytes = blob->loader.data_bytes(index),
                  .direct = blob->loader.is_direct(index) ? 1 : 0,
                  .reserved = 0},

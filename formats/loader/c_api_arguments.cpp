@@ -44,7 +44,7 @@ LoadOptions options_of(const mxfp4_repack_read_options* given) {
 }
 
 int64_t expert_bytes(const ManifestLayer& layer, const ManifestTensor& tensor) {
-  const int64_t experts = layer.loaded.dims.num_experts;
+  const int64_t experts = layer.recipe.num_experts();
   const Shape& shape = tensor.spec.shape;
   const bool by_expert = experts > 0 && shape.rank() > 0 && shape[0] == experts;
   return by_expert ? tensor.spec.bytes() / experts : 0;
@@ -69,7 +69,7 @@ LoadRequest checked_request(const LoadSource& loader, const mxfp4_repack_request
   const ManifestTensor& tensor = layer.tensors[checked.tensor];
   int64_t bytes = tensor.spec.bytes();
   if (request.first_expert != 0 || request.num_experts != -1) {
-    const int64_t experts = layer.loaded.dims.num_experts;
+    const int64_t experts = layer.recipe.num_experts();
     const int64_t each = expert_bytes(layer, tensor);
     if (each == 0) {
       throw Error::usage(fmt::format("{}: cannot be cut by experts", tensor.name));

@@ -54,8 +54,7 @@ Manifest read_conversion(std::string_view text) {
 
 // A manifest of plain files: what is made is not compressed.
 void describe_plain(Manifest& manifest) {
-  manifest.compression.zstd = false;
-  manifest.libzstd.clear();
+  manifest.compression = {.zstd = false};
   for (ManifestLayer& layer : manifest.layers) {
     layer.file = layer_file_name(layer.index, false);
     layer.xxh3_128 = kNoChecksum;

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 std::string knob_value(const Target& target, std::string_view name) {
@@ -29,6 +30,24 @@ LayoutParameters layout_parameters(const Target& target) {
   return {.family = target.family,
           .params_dtype = knob_value(target, "params_dtype"),
           .humming_input_dtype = target.knob("humming_input_dtype", "none")};
+}
+
+LayoutParameters parameters_from(const std::map<std::string, std::string>& read) {
+  LayoutParameters parameters;
+  for (const auto& [name, value] : read) {
+    const std::optional<Family> family = family_from_name(value);
+    if (name == "family" && family) {
+      parameters.family = *family;
+    } else if (name == "params_dtype") {
+      parameters.params_dtype = value;
+    } else if (name == "humming_input_dtype") {
+      parameters.humming_input_dtype = value;
+    } else {
+      throw Error::input(
+          fmt::format("{}: {}: no layout reads it", in_quotes(name), in_quotes(value)));
+    }
+  }
+  return parameters;
 }
 
 std::optional<CompilerVersion> compiler_version(std::string_view text) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <compare>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,6 +45,10 @@ inline constexpr std::array<Knob, 5> kKnobs = {{
 
 // What layouts may read of a target. Throws Error::usage for values that no layout knows.
 [[nodiscard]] LayoutParameters layout_parameters(const Target& target);
+
+// The inverse of parameters_of(), by name; what the layout does not read has its usual value. Throws
+// Error::input for a name or value that no layout has.
+[[nodiscard]] LayoutParameters parameters_from(const std::map<std::string, std::string>& read);
 
 struct CompilerVersion {
   unsigned major = 0, minor = 0;

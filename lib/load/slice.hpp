@@ -17,11 +17,16 @@ namespace mxfp4 {
 
 enum class ExpertPlacement : uint8_t { kLinear, kRoundRobin };
 
-// One rank's share of every layer.
-struct RankSlice {
+// Which rank it is.
+struct RankNumbers {
   int64_t rank = 0;
   int64_t num_ranks = 1;
   int64_t tp_rank = 0, tp_size = 1, ep_rank = 0, ep_size = 1;
+  friend bool operator==(const RankNumbers&, const RankNumbers&) = default;
+};
+
+// One rank's share of every layer.
+struct RankSlice : RankNumbers {
   // The experts in a layer that has the model's number of them: global ids, ascending; redundant
   // experts go on from 0 again behind the last one.
   std::vector<int64_t> experts;

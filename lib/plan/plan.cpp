@@ -43,12 +43,13 @@ class OutputCache {
 };
 
 PlannedFile plan_file(const ModelLayers& model, size_t layer, const RankSlice& rank,
-                      size_t rank_index, OutputCache& cache) {
+                      size_t rank_index, const PlanOptions& options, OutputCache& cache) {
   const ExpertLayer& source = model.layers[layer];
   PlannedFile file;
   file.layer = layer;
   file.rank = rank_index;
-  file.loaded = loaded_spec(model, source, rank);
+  file.recipe = recipe_of(model, source, rank, options.layout, options.parameters);
+  file.loaded = file.recipe.loaded();
   file.loaded.check();
   file.outputs = cache.get(file.loaded);
   for (Slot slot : kAllSlots) {
@@ -206,8 +207,8 @@ Plan make_plan(const ModelLayers& model, std::vector<RankSlice> ranks, const Pla
     in_context(model.layers[layer].prefix, [&] {
       for (size_t rank = 0; rank < plan.ranks.size(); ++rank) {
         files.push_back(plan.files.size());
-        const PlannedFile& file =
-            plan.files.emplace_back(plan_file(model, layer, plan.ranks[rank], rank, cache));
+        const PlannedFile& file = plan.files.emplace_back(
+            plan_file(model, layer, plan.ranks[rank], rank, options, cache));
         plan.output_bytes = checked_add(plan.output_bytes, file.data_bytes);
       }
     });

@@ -14,6 +14,7 @@
 #include "lib/load/expert_layer.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/plan/cut.hpp"
+#include "lib/plan/recipe.hpp"
 
 namespace mxfp4 {
 
@@ -33,7 +34,8 @@ struct PlannedTensor {
 struct PlannedFile {
   size_t layer = 0;  // index into ModelLayers::layers
   size_t rank = 0;   // index into Plan::ranks
-  LoadedSpec loaded;
+  Recipe recipe;
+  LoadedSpec loaded;                                   // of the recipe
   std::shared_ptr<const std::vector<Output>> outputs;  // shared by layers of equal sizes
   std::array<std::optional<Assembly>, kAllSlots.size()> assemblies;
   std::vector<PlannedTensor> tensors;  // in file order

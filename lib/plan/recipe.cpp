@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace mxfp4 {
 namespace {
@@ -62,7 +63,7 @@ Recipe recipe_of(const ModelLayers& model, const ExpertLayer& layer, const RankS
   recipe.layout = layout == nullptr ? kLoadedLayoutId : id_of(*layout);
   if (layout != nullptr) {
     for (auto& [name, value] : parameters_of(*layout, parameters)) {
-      recipe.parameters.emplace_back(name, std::move(value));
+      recipe.parameters.emplace(name, std::move(value));
     }
   }
   recipe.experts = rank.experts_of(layer.dims.num_experts);

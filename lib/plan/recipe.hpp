@@ -5,10 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "lib/core/layer.hpp"
@@ -21,21 +22,27 @@ namespace mxfp4 {
 struct Recipe {
   WeightFormat weights = kMxfp4Format;
   std::string layout;  // id; "loaded" where a blob stops at the loaded layout
-  // What the layout reads beside sizes, by name.
-  std::vector<std::pair<std::string, std::string>> parameters;
-  std::vector<int64_t> experts;                // global ids, in the order of the rank's slots
-  int64_t hidden_size = 0;                     // of the checkpoint
-  int64_t intermediate_begin = 0;              // the rank's rows of the checkpoint's I
-  int64_t intermediate_end = 0;                // [begin, end)
-  int64_t padded_hidden_size = 0;              // of the loaded layer
-  int64_t padded_intermediate_size = 0;        // of the loaded layer
-  W13Order order = W13Order::kInterleaved;     // of the loaded layer's w13 rows
-  std::optional<std::byte> hidden_fill;        // padding of scales in H; empty: H is not padded
-  std::optional<std::byte> intermediate_fill;  // the same in I
-  std::optional<DType> bias;                   // of both biases in the loaded layer
+  std::map<std::string, std::string> parameters;  // what the layout reads beside sizes
+  std::vector<int64_t> experts;                   // global ids, in the order of the rank's slots
+  int64_t hidden_size = 0;                        // of the checkpoint
+  int64_t intermediate_begin = 0;                 // the rank's rows of the checkpoint's I
+  int64_t intermediate_end = 0;                   // [begin, end)
+  int64_t padded_hidden_size = 0;                 // of the loaded layer
+  int64_t padded_intermediate_size = 0;           // of the loaded layer
+  W13Order order = W13Order::kInterleaved;        // of the loaded layer's w13 rows
+  std::optional<std::byte> hidden_fill;           // padding of scales in H; empty: H is not padded
+  std::optional<std::byte> intermediate_fill;     // the same in I
+  std::optional<DType> bias;                      // of both biases in the loaded layer
   bool w2_bias = false;  // false: w2's biases are absent, or zero on this rank
   bool input_scales = false;
   friend bool operator==(const Recipe&, const Recipe&) = default;
+
+  [[nodiscard]] int64_t num_experts() const { return std::ssize(experts); }
+  [[nodiscard]] int64_t intermediate_size() const { return intermediate_end - intermediate_begin; }
+  // The loaded layer, padded.
+  [[nodiscard]] LoadedSpec loaded() const {
+    return {{num_experts(), padded_hidden_size, padded_intermediate_size}, bias, input_scales};
+  }
 };
 
 // Of one layer on one rank. `layout` null: stops at the loaded layout.

@@ -37,7 +37,7 @@ expect_refused cut '3 cut/layer-00000.safetensors: is not a regular file'
 # The layer of a blob with the same sizes and other facts; and a manifest that was edited.
 rm -r cut
 cp -r plain cut
-convert_quietly large -o other --backend FLASHINFER_TRTLLM_MXFP4_BF16 --arch sm100 --compress none
+convert_quietly large -o other --backend FLASHINFER_TRTLLM_MXFP4_MXFP8 --arch sm100 --compress none --revision 0.32.0
 cp other/layer-00000.safetensors cut/
 expect_refused cut '6 cut/layer-00000.safetensors: __metadata__: differs from the manifest'
 sed -i s/FLASHINFER_TRTLLM_MXFP4_MXFP8/FLASHINFER_TRTLLM_MXFP4_BF16/ cut/mxfp4_repack.json

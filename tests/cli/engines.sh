@@ -60,7 +60,7 @@ import json, sys
 one, other = (json.load(open(folder + "/mxfp4_repack.json")) for folder in sys.argv[1:])
 assert one["engine"] == "sglang" and "vllm_commit" not in one, one
 assert one["parameter_names"]["w13_weight_scale"] == "w13_weight_scale_inv", one
-assert "engine" not in other and other["vllm_commit"], other
+assert other["engine"] == "vllm" and other["vllm_commit"], other
 assert one["layout"] == other["layout"]
 assert [layer["tensors"] for layer in one["layers"]] == [layer["tensors"] for layer in other["layers"]]
 assert other["also_serves"]["sglang-0.5.23"] == "auto" and not any(name.startswith("vllm-") for name in other["also_serves"]), other

@@ -83,17 +83,17 @@ def blob_cases():
         return subprocess.run([SEAL], input=json.dumps(value, indent=2).encode(), stdout=subprocess.PIPE, check=True).stdout
 
     assert json.loads(resealed(manifest)) == manifest
-    for path, values in {("layout",): ("identity", "nowhere", 3), ("revision",): (3, "tomorrow"), ("rank",): ({}, 5), ("rank", "rank"): (7, -1), ("rank", "experts"): ([0], [1, 0]), ("rank", "tp_size"): (2, 0),
-                         ("rank", "intermediate_range"): ([0, 32], [64, 0], [0, HUGE]),
-                         ("format_version",): (2, "1", -1), ("format",): ("zip",), ("layers",): ({}, [1], [{}]),
+    for path, values in {("layout",): ("identity", "nowhere", 3), ("revision",): (3, "tomorrow"), ("rank",): ({}, 5), ("rank", "rank"): (7, -1), ("recipes",): ([], 3), ("recipes", 0, "experts"): ([0], [1, 0], [], [HUGE]), ("rank", "tp_size"): (0,),
+                         ("recipes", 0, "intermediate_end"): (32, HUGE), ("recipes", 0, "intermediate_begin"): (HUGE,),
+                         ("format_version",): (1, 3, "2", -1), ("format",): ("zip",), ("layers",): ({}, [1], [{}]),
                          ("target", "arch"): (3, "sm90"), ("target", "backend"): ("NOBODY", 1), ("target", "family"): ("x",),
                          ("layers", 0, "file"): ("../model/model.safetensors", "/etc/passwd", "", "absent", "."),
                          ("layers", 0, "size"): (0, HUGE, -1), ("layers", 0, "index"): (HUGE, -1, "0"),
                          ("layers", 0, "tensors", 0, "dtype"): ("I32x", 1), ("layers", 0, "tensors", 0, "name"): ("x", ""),
                          ("layers", 0, "tensors", 0, "shape"): ([HUGE, HUGE], [-1], "1"),
-                         ("layers", 0, "sizes", "num_experts"): (1, 0, HUGE), ("layers", 0, "sizes", "hidden_size"): (32, 65, HUGE),
-                         ("layers", 0, "sizes", "padded_intermediate_size"): (64, HUGE), ("layers", 0, "prefix"): ("x",),
-                         ("model", "w13_order"): ("halves",)}.items():
+                         ("layers", 0, "recipe"): (1, HUGE, -1), ("recipes", 0, "hidden_size"): (32, 65, HUGE), ("recipes", 0, "layout"): ("loaded",),
+                         ("recipes", 0, "padded_intermediate_size"): (64, HUGE), ("recipes", 0, "bias"): ("F32", "U8"), ("layers", 0, "prefix"): ("x",),
+                         ("recipes", 0, "w13_order"): ("halves",), ("recipes", 0, "weights"): ("nvfp4",)}.items():
         for i, value in enumerate(values):
             changed = copy.deepcopy(manifest)
             at = changed
@@ -104,5 +104,5 @@ def blob_cases():
             at[path[-1]] = value
             blob("manifest_%s_%d" % ("_".join(map(str, path)), i), "none", "mxfp4_repack.json", resealed(changed))
     changed = copy.deepcopy(manifest)
-    changed["model"]["scale_fill"] = 9
-    blob("scale_fill", "none", "mxfp4_repack.json", resealed(changed), ("against",))
+    changed["recipes"][0]["intermediate_fill"] = 9
+    blob("fill", "none", "mxfp4_repack.json", resealed(changed), ("against",))

@@ -17,7 +17,8 @@ END
 }
 
 # A newer program's blob: it is said, and no hint leads to replacing it.
-for edit in 'manifest["format_version"] = 2' 'manifest["layout"] = "triton/hopper-s9"'; do
+for edit in 'manifest["format_version"] = 3' \
+            'for part in [manifest, *manifest["recipes"]]: part["layout"] = "triton/hopper-s9"'; do
   rm -rf newer
   cp -r zstd newer
   resealed newer "$edit"

@@ -52,10 +52,11 @@ for layer in range(2):
     for rank in range(2):
         folder = f"rank-{rank:02d}-of-02"
         parts.append(layer_files.read(f"back/{folder}/{name}")[0])
-        said = json.load(open(f"all/{folder}/mxfp4_repack.json"))["rank"]
-        assert said["rank"] == rank, said
-        experts.append(said["experts"])
-        spans.append(said["intermediate_range"])
+        said = json.load(open(f"all/{folder}/mxfp4_repack.json"))
+        assert said["rank"]["rank"] == rank, said
+        (recipe,) = said["recipes"]
+        experts.append(recipe["experts"])
+        spans.append([recipe["intermediate_begin"], recipe["intermediate_end"]])
     if expert_parallel:
         assert experts == [[0, 1], [2, 3]] and spans == [[0, 96], [0, 96]], (experts, spans)
     else:

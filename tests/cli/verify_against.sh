@@ -35,9 +35,9 @@ for flags in '--backend TRITON --arch sm90' '--backend MARLIN --arch sm80' '--em
 done
 rm -rf blob
 convert_quietly model -o blob --backend MARLIN --arch sm80 -q
-differs 'experts: 0 to 3 in the manifest, the input has 0 to 1$' fewer blob
+differs 'layer 0: experts: 0-3 in the manifest, the input has 0-1$' fewer blob
 differs 'layer 0: hidden size: 256 in the manifest, the input has 512$' wider blob
-differs 'intermediate range: \[0, 192\] in the manifest, the input has \[0, 256\]$' longer blob
+differs 'layer 0: intermediate rows: \[0, 192) in the manifest, the input has \[0, 256)$' longer blob
 differs 'layers: 2 in the manifest, the input has 3$' deeper blob
 
 # Some layers of a model are compared with those.

@@ -37,7 +37,7 @@ for blob in ("zstd", "plain", "ranks"):
             flip()
     for path in files:
         data = open(path, "rb").read()
-        for name, changed in (("empty", b""), ("cut by a byte", data[:-1]), ("half", data[:len(data) // 2]),
+        for name, changed in (("empty", b""), ("cut by two bytes", data[:-2]), ("half", data[:len(data) // 2]),
                               ("a byte too long", data + b"\0")):
             open(path, "wb").write(changed)
             check(blob, f"{path} {name}")

@@ -1,9 +1,9 @@
 # The witness (tests/witness), which reads what the other tests write, finds faults. Skipped where it cannot read.
 witness() { "$python" "$SOURCE_DIR/tests/witness" "$@"; }
 got=0
-witness "$TESTDATA/releases" >stdout 2>stderr || got=$?
+witness "$TESTDATA/mutants/blob" >stdout 2>stderr || got=$?
 [ "$got" != 77 ] || skip "$(sed 's/^SKIP: //' stdout): no test's blobs are judged"
-[ "$got" = 0 ] || { cat stderr >&2; fail 'it refuses kept blobs'; }
+[ "$got" = 0 ] || { cat stderr >&2; fail 'it refuses a kept blob'; }
 grep -qE '^witness: [1-9][0-9]* whole, 0 damaged' stdout || fail 'it read nothing'
 
 convert_quietly "$TESTDATA/ingest/gptoss_hf" -o out --backend MARLIN --arch sm80

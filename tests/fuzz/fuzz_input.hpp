@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,10 +50,12 @@ inline std::string checksum_of(std::string_view text) {
   return sum.hex();
 }
 
-// The text up to its seal, if it has one, with the right seal.
+// A JSON object with the right seal; any other text as it is.
 inline std::string sealed(std::string_view text) {
-  const std::string_view content = text.substr(0, std::min(text.rfind(kManifestSeal), text.size()));
-  return fmt::format("{}{}{}\"\n}}\n", content, kManifestSeal, checksum_of(content));
+  auto json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::string(text);
+  json.erase("manifest_xxh3_128");
+  return seal_json(json);
 }
 
 // A file for code that takes a path.

@@ -90,7 +90,7 @@ void check_recipes(const OpenedCheckpoint& checkpoint, const Conversion& convers
   const std::vector<Recipe> decided = recipes_of(conversion, checkpoint.model);
   for (size_t i = 0; i < manifest.layers.size(); ++i) {
     const ManifestLayer& layer = manifest.layers[i];
-    const Recipe recipe = recipe_of(manifest, i);
+    const Recipe& recipe = layer.recipe;
     const size_t place = i * conversion.ranks.size() + static_cast<size_t>(manifest.rank.rank);
     EXPECT_EQ(recipe_difference(recipe, decided[place]), std::nullopt);
     std::vector<std::string> sums;

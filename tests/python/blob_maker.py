@@ -1,9 +1,11 @@
 """Blobs for the tests beside this file: the program's own, of small models."""
+import json
 import os
 import subprocess
 from pathlib import Path
 
 import layer_files
+import mxfp4_repack
 import witness
 
 BIN = os.environ["BIN"]
@@ -51,3 +53,10 @@ def convert(source, out, backend, *flags):
     run("convert", source, "-o", out, "--backend", backend, "-q", "--force",
         "--allow-known-defects", *machine, *flags, *(() if "--revision" in flags else ("--revision", SEED)))
     return judged(out)
+
+
+def sealed(manifest):
+    """The text of a manifest as the program writes it."""
+    said = json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    seal = mxfp4_repack.xxh3_128(said.encode())
+    return json.dumps({**manifest, "manifest_xxh3_128": seal}, indent=2, ensure_ascii=False) + "\n"

@@ -6,21 +6,14 @@ import os
 
 def edit_manifest(blob, change):
     """Changes a manifest in place and seals it again, as another program would have written it."""
-    import mxfp4_repack
+    import blob_maker
     path = os.path.join(blob, "mxfp4_repack.json")
     with open(path, encoding="utf-8") as file:
         manifest = json.load(file)
     change(manifest)
     manifest.pop("manifest_xxh3_128", None)
-    if "rest" in manifest:  # behind "layers", where the program writes it
-        rest = manifest.pop("rest")
-        manifest = {key: value for name in manifest for key, value in
-                    [(name, manifest[name])] + ([("rest", rest)] if name == "layers" else [])}
-    text = json.dumps(manifest, indent=2, ensure_ascii=False)
-    text = text[:text.rindex("\n}")]
-    seal = mxfp4_repack.xxh3_128(text.encode())
     with open(path, "w", encoding="utf-8") as file:
-        file.write(text + ',\n  "manifest_xxh3_128": "%s"\n}\n' % seal)
+        file.write(blob_maker.sealed(manifest))
 
 
 def edit_both(blob, change):
@@ -35,12 +28,12 @@ def edit_both(blob, change):
     def changed(manifest):
         change(manifest)
         (entry,) = manifest["layers"]
+        for recipe in manifest["recipes"]:
+            recipe["layout"] = manifest["layout"]
         notes["family"] = manifest["target"]["family"]
         notes["mxfp4_repack.revision"] = manifest["revision"]
         notes["mxfp4_repack.layout"] = manifest["layout"]
-        for key, value in (("target", manifest["target"]), ("rank", manifest["rank"]),
-                           ("sizes", entry["sizes"])):
-            notes["mxfp4_repack." + key] = json.dumps(value)
+        notes["mxfp4_repack.recipe"] = json.dumps(manifest["recipes"][entry["recipe"]], separators=(",", ":"))
         text = json.dumps(header, separators=(",", ":")).encode()
         text += b" " * (length - len(text) if len(text) <= length else -(len(text) + 8) % 4096)
         with open(path, "wb") as file:

@@ -113,10 +113,8 @@ def rewrite_rank(directory, plain, drawn):
         with open(os.path.join(directory, layer["file"]), "wb") as file:
             file.write(made)
         layer["size"], layer["xxh3_128"] = len(made), reader.xxh3_128(made)
-    text = json.dumps(manifest, indent=2, ensure_ascii=False)
-    text = text[:text.rindex("\n}")].encode()
-    with open(path, "wb") as file:
-        file.write(text + f',\n  "manifest_xxh3_128": "{reader.xxh3_128(text)}"\n}}\n'.encode())
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(blob_maker.sealed(manifest))
 
 
 def tensors(out):

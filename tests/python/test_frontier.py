@@ -146,9 +146,9 @@ class Frontier(unittest.TestCase):
                     found, manifest = self.convert(source, *self.mega_words(case, release))
                     self.expect(found, case)
                     self.assertEqual(manifest["layout"], "deepgemm/mega-moe")
-                    slots = range(case["rank"] * len(manifest["rank"]["experts"]), case["E"] + case["redundant"])
-                    self.assertEqual(manifest["rank"]["experts"],
-                                     [slot % case["E"] for slot in slots][:len(manifest["rank"]["experts"])])
+                    slots = range(case["rank"] * len(manifest["recipes"][0]["experts"]), case["E"] + case["redundant"])
+                    self.assertEqual(manifest["recipes"][0]["experts"],
+                                     [slot % case["E"] for slot in slots][:len(manifest["recipes"][0]["experts"])])
                     compared += 1
                 if case["id"] in padded:
                     self.expect(self.convert(source, *self.mega_words(case, "0.30.0"))[0], padded[case["id"]])
@@ -189,7 +189,7 @@ class Frontier(unittest.TestCase):
         file, = (os.path.join(folder, name) for folder, _, names in os.walk(back) for name in names
                  if name == "layer-00000.safetensors")
         loaded = read_tensors(file)
-        experts = manifest["rank"]["experts"]
+        experts = manifest["recipes"][0]["experts"]
         parts = {(e, w, k): d.tobytes() for e, w, k, d in drawn(case, 0, 256)}
         for name, words, kind in (("w13_weight", ("w1", "w3"), "codes"), ("w2_weight_scale", ("w2",), "scale")):
             self.assertEqual(loaded[name][2], b"".join(parts[e, w, kind] for e in experts for w in words), name)

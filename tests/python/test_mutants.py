@@ -16,11 +16,9 @@ MUTANTS = blob_maker.TESTDATA / "mutants"
 LAYER, INDEX = "layer-00000.safetensors", "model.safetensors.index.json"
 BYTES = {"BF16": 2, "F16": 2, "I16": 2, "U16": 2, "F32": 4, "I32": 4, "U32": 4, "F64": 8, "I64": 8, "U64": 8, "C64": 8}
 # Keys of __metadata__, and the manifest's member that each repeats.
-REPEATED = {"family": ("target", "family"), "w13_order": ("model", "w13_order"),
+REPEATED = {"family": ("target", "family"), "w13_order": ("recipes", 0, "w13_order"),
             "mxfp4_repack.revision": ("revision",), "mxfp4_repack.layout": ("layout",),
-            "mxfp4_repack.kernel_library": ("kernel_library",),
-            "mxfp4_repack.target": ("target",), "mxfp4_repack.rank": ("rank",),
-            "mxfp4_repack.sizes": ("layers", 0, "sizes")}
+            "mxfp4_repack.kernel_library": ("kernel_library",), "mxfp4_repack.recipe": ("recipes", 0)}
 
 
 def compact(value):
@@ -115,19 +113,23 @@ def make(row, directory):
         layers = manifest.get("layers")
         if isinstance(layers, list) and layers and isinstance(layers[0], dict) and row.get("at") != f"/layers/0/{key}":
             layers[0][key] = value
-    text = json.dumps(manifest, indent=2, ensure_ascii=False)
+    text = blob_maker.sealed(manifest)
     if row["in"] == "manifest text":
         assert row["found"] in text
         text = text.replace(row["found"], row["put"], 1)
-    text = text[:text.rindex("\n}")].encode()
+        try:
+            said = json.loads(text)
+            seal = said.pop("manifest_xxh3_128")
+            text = text.replace(seal, json.loads(blob_maker.sealed(said))["manifest_xxh3_128"])
+        except ValueError:
+            pass
     os.makedirs(directory, exist_ok=True)
     with open(os.path.join(directory, INDEX), "w", encoding="utf-8") as file:
         file.write(index_of(manifest))
     with open(os.path.join(directory, LAYER), "wb") as file:
         file.write(layer)
-    with open(os.path.join(directory, reader.MANIFEST_NAME), "wb") as file:
-        seal = reader.xxh3_128(text)
-        file.write(text + f',\n  "manifest_xxh3_128": "{seal}"\n}}\n'.encode())
+    with open(os.path.join(directory, reader.MANIFEST_NAME), "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 # Who refuses a mutant of each outcome. "program": facts that follow from the layout, which only the program

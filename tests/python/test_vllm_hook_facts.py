@@ -42,18 +42,21 @@ class Facts(FallBack):
 
     def test_facts_of_a_manifest(self):
         """What a blob says that vLLM does not have."""
-        def rank(**facts):
-            return lambda manifest: manifest["rank"].update(facts)
+        def rank(ranks, **recipe):
+            return lambda manifest: [manifest["rank"].update(ranks), manifest["recipes"][0].update(recipe)]
+
+        def machine(**facts):
+            return lambda manifest: [manifest["target"].update(facts), manifest["asked"].update(arch=facts["arch"])]
 
         for fact, change, given in (
-                (r"placement of experts: the blob has \[0, 1\], vLLM has \[2, 3\]", rank(ep_rank=1, ep_size=2, rank=1, num_ranks=2, experts=[0, 1]),
+                (r"placement of experts: the blob has \[0, 1\], vLLM has \[2, 3\]", rank({"ep_rank": 1, "ep_size": 2, "rank": 1, "num_ranks": 2}, experts=[0, 1]),
                  {"layer_facts": {"ep": (1, 2), "ids": [2, 3]}}),
-                (r"placement of experts: the blob has \[0, 2\], vLLM has \[0, 1\]", rank(ep_rank=0, ep_size=2, experts=[0, 2], num_ranks=2),
+                (r"placement of experts: the blob has \[0, 2\], vLLM has \[0, 1\]", rank({"ep_rank": 0, "ep_size": 2, "num_ranks": 2}, experts=[0, 2]),
                  {"layer_facts": {"ep": (0, 2), "ids": [0, 1]}}),
-                (r"slice of the intermediate size: the blob has \[32, 96\], vLLM has \[0, 64\]", rank(intermediate_range=[32, 96]), {}),
+                (r"slice of the intermediate size: the blob has \[32, 96\], vLLM has \[0, 64\]", rank({}, intermediate_begin=32, intermediate_end=96), {}),
                 ("w13_bias. F32 .* the layout has .*w13_bias. BF16", lambda m: m.update(layout="loaded"), {}),
-                ("architecture: the blob has aarch64, vLLM has x86_64", lambda m: m["target"].update(arch="aarch64"), {}),
-                ("platform: the blob has xpu, vLLM has cpu", lambda m: m["target"].update(platform="xpu", arch=""), {}),
+                ("architecture: the blob has aarch64, vLLM has x86_64", machine(arch="aarch64"), {}),
+                ("platform: the blob has xpu, vLLM has cpu", machine(platform="xpu", arch=""), {}),
                 ("code of vLLM's converters: the blob has vllm-2026-08-17, vLLM has vllm-2026-05-18", lambda m: m.update(revision="vllm-2026-08-17"),
                  {"environment": {"MXFP4_REPACK_VERIFY": "none"}})):
             model, blob = copied(make_blob(golden(CASE)))

@@ -67,9 +67,6 @@ inline Manifest written_manifest(const OutRun& run, int64_t rank, int64_t num_ra
   const int64_t width = 64 / num_ranks;
   manifest.rank.rank = manifest.rank.tp_rank = rank;
   manifest.rank.num_ranks = manifest.rank.tp_size = num_ranks;
-  manifest.rank.experts = {0, 1};
-  manifest.rank.begin = rank * width;
-  manifest.rank.end = (rank + 1) * width;
   manifest.parallel.tp_size = num_ranks;
   manifest.style = "gpt_oss";
   manifest.compression.zstd = false;
@@ -81,8 +78,12 @@ inline Manifest written_manifest(const OutRun& run, int64_t rank, int64_t num_ra
     layer.index = index;
     layer.prefix = fmt::format("layers.{}", index);
     layer.file = layer_file_name(index, false);
-    layer.hidden_size = 64;
-    layer.loaded.dims = {2, 64, width};
+    layer.recipe.layout = manifest.layout;
+    layer.recipe.experts = {0, 1};
+    layer.recipe.hidden_size = layer.recipe.padded_hidden_size = 64;
+    layer.recipe.intermediate_begin = rank * width;
+    layer.recipe.intermediate_end = (rank + 1) * width;
+    layer.recipe.padded_intermediate_size = width;
     const std::vector<Output> outputs = outputs_of(manifest, layer);
     for (const PlannedTensor& tensor : arrange_tensors(layer.prefix, outputs, 2)) {
       const std::string zeros(static_cast<size_t>(tensor.spec.bytes()), '\0');

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "formats/blob/layout_facts.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -20,6 +22,14 @@ TEST(Manifest, ReadsWhatItWrote) {
   const std::string text = write_manifest(manifest);
   EXPECT_EQ(write_manifest(parse_manifest(text)), text);
   EXPECT_EQ(parse_manifest(text).rest.at(0).name, "config.json");
+}
+
+TEST(Manifest, AnySpellingIsRead) {
+  const Manifest manifest = sample_manifest();
+  nlohmann::ordered_json json = manifest_to_json(manifest);
+  json["a note of a newer program"] = {{"x", 1}};
+  const std::string text = nlohmann::json::parse(seal_json(json)).dump();
+  EXPECT_EQ(write_manifest(parse_manifest(text)), write_manifest(manifest));
 }
 
 TEST(Manifest, EveryChangedByteIsSeen) {

@@ -53,7 +53,7 @@ TEST(Recipe, EveryMemberIsInTheTextAndIsNamedAsTheDifference) {
        [](Recipe& r) { r.weights.block = 16; }},
       {{"layout", "marlin/w4a16", "loaded"}, [](Recipe& r) { r.layout = kLoadedLayoutId; }},
       {{"params_dtype", "bfloat16", "float16"},
-       [](Recipe& r) { r.parameters.front().second = "float16"; }},
+       [](Recipe& r) { r.parameters.begin()->second = "float16"; }},
       {{"experts", "0-3,8,16-17", "4"}, [](Recipe& r) { r.experts = {4}; }},
       {{"hidden size", "2880", "2944"}, [](Recipe& r) { r.hidden_size = 2944; }},
       {{"padded hidden size", "3072", "2944"}, [](Recipe& r) { r.padded_hidden_size = 2944; }},

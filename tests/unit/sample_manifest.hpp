@@ -15,20 +15,15 @@ namespace mxfp4::test {
 inline Manifest sample_manifest(const std::vector<int64_t>& layers = {0, 1}) {
   Manifest manifest;
   manifest.tool_version = "1.0";
-  manifest.revision = "some-revision";
+  manifest.revision = "vllm-some";
   manifest.layout = "some/layout";
   manifest.decision.backend = Backend::MARLIN;
   manifest.decision.trace.push_back({"MarlinExperts", "key", true, ""});
   manifest.decision.trace.push_back({"Other", std::nullopt, false, "too old"});
   manifest.target.backend = Backend::MARLIN;
   manifest.target.arch = "sm90";
-  manifest.rank.num_ranks = 1;
-  manifest.rank.tp_size = 1;
-  manifest.rank.ep_size = 1;
-  manifest.rank.experts = {0, 1};
-  manifest.rank.end = 64;
   manifest.style = "gpt_oss";
-  manifest.libzstd = "1.5.4";
+  manifest.compression.libzstd = "1.5.4";
   manifest.source.files.push_back({"model.safetensors", 77});
   manifest.warnings = {"from the plan"};
   for (int64_t index : layers) {
@@ -38,8 +33,10 @@ inline Manifest sample_manifest(const std::vector<int64_t>& layers = {0, 1}) {
     layer.file = layer_file_name(index, true);
     layer.size = 100 + index;
     layer.xxh3_128 = std::string(32, 'a');
-    layer.hidden_size = 64;
-    layer.loaded.dims = {2, 64, 64};
+    layer.recipe.layout = manifest.layout;
+    layer.recipe.experts = {0, 1};
+    layer.recipe.hidden_size = layer.recipe.padded_hidden_size = 64;
+    layer.recipe.intermediate_end = layer.recipe.padded_intermediate_size = 64;
     const std::vector<int64_t> dims{2, 3};
     layer.tensors.push_back({layer.prefix + ".w",
                              {DType::kU8, Shape(std::span(dims))},

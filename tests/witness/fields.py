@@ -70,8 +70,13 @@ def parse_json(file: str, key: str, text: bytes) -> Any:
     # A value takes some hundred bytes of memory, so that a small text could demand a great deal.
     if text.count(b",") + text.count(b"[") + text.count(b"{") > _MAX_VALUES:
         raise Refused(file, key, f"not JSON: more than {_MAX_VALUES} values")
+    def whole(digits: str) -> int:
+        if digits.startswith("-"):
+            raise ValueError("a negative number")
+        return int(digits)
+
     try:
-        value = json.loads(text.decode("utf-8"), object_pairs_hook=unique)
+        value = json.loads(text.decode("utf-8"), object_pairs_hook=unique, parse_int=whole)
         if b"\\ud" in text.lower():  # half of a surrogate pair cannot be encoded
             json.dumps(value, ensure_ascii=False).encode()
         return value

@@ -6,7 +6,7 @@ import os
 from typing import Any, Mapping
 
 from witness.fields import Refused, read_file
-from witness.layer import tensor_bytes
+from witness.manifest import tensor_bytes
 
 INDEX_NAME = "model.safetensors.index.json"
 

@@ -3,7 +3,6 @@ seek table, and the checksums of file, frames and tensors."""
 from __future__ import annotations
 
 import json
-import math
 import struct
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple
 
@@ -11,7 +10,7 @@ import xxhash
 import zstandard
 
 from witness.fields import Refused, read_file
-from witness.manifest import BITS, FORMAT_VERSION
+from witness.manifest import FORMAT_VERSION, RECIPE, STORAGE, tensor_bytes
 
 _ALIGNMENT = 4096  # of the data
 _LENGTH_BYTES = 8
@@ -19,46 +18,49 @@ _MAX_FRAME_BYTES = 64 << 20
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
-def tensor_bytes(tensor: Mapping[str, Any]) -> int:
-    return math.prod(tensor["shape"]) * BITS[tensor["dtype"]] // 8
-
-
 def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _loaded_metadata(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> Dict[str, str]:
-    sizes = entry["sizes"]
+def _loaded_metadata(manifest: Mapping[str, Any], recipe: Mapping[str, Any]) -> Dict[str, str]:
     rank, fill = manifest["rank"], manifest["model"]["scale_fill"]
-    found = {"hidden_size": str(sizes["hidden_size"]),
-             "intermediate_size": str(sizes["intermediate_size"])}
+    found = {"hidden_size": str(recipe["hidden_size"]),
+             "intermediate_size": str(recipe["intermediate_end"] - recipe["intermediate_begin"])}
     for key in ("tp_size", "ep_size"):
         if rank[key] > 1:
             found[key] = str(rank[key])
     if fill:
         found["scale_fill"] = str(fill)
-    if sizes["bias"]:
-        found["bias_dtype"] = sizes["bias"]
+    if recipe.get("bias"):
+        found["bias_dtype"] = recipe["bias"]
     return found
+
+
+def _sorted(value: Any) -> Any:
+    return dict(sorted(value.items(), key=lambda item: item[0].encode())) if isinstance(value, dict) else value
+
+
+def _storage(storage: Mapping[str, Any]) -> Dict[str, Any]:
+    full = {**storage, "layout_kwargs": storage.get("layout_kwargs") or {}}
+    keys = [key for key, *_ in STORAGE if full.get(key) or (key == "layout_kwargs" and full.get("layout"))]
+    return {key: _sorted(full[key]) for key in keys}
 
 
 def _metadata(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> Dict[str, str]:
     """The layer file's __metadata__, in order."""
-    found = {"format": "pt", "family": manifest["target"]["family"],
-             "w13_order": manifest["model"]["w13_order"]}
+    recipe = manifest["recipes"][entry["recipe"]]
+    found = {"format": "pt", "family": manifest["target"]["family"], "w13_order": recipe["w13_order"]}
     if manifest["layout"] == "loaded":
-        found.update(_loaded_metadata(manifest, entry))
+        found.update(_loaded_metadata(manifest, recipe))
     else:
-        storage = {tensor["name"]: tensor["storage"] for tensor in entry["tensors"]}
+        storage = {tensor["name"]: _storage(tensor["storage"]) for tensor in entry["tensors"]}
         found.update({
             "mxfp4_repack.format_version": str(FORMAT_VERSION),
             "mxfp4_repack.revision": manifest["revision"],
             "mxfp4_repack.layout": manifest["layout"],
-            "mxfp4_repack.target": _compact(manifest["target"]),
-            "mxfp4_repack.rank": _compact(manifest["rank"]),
-            "mxfp4_repack.sizes": _compact(entry["sizes"]),
+            "mxfp4_repack.recipe": _compact({key: _sorted(recipe.get(key)) for key, *_ in RECIPE}),
             "mxfp4_repack.storage": _compact(storage)})
-        if "kernel_library" in manifest:
+        if manifest.get("kernel_library"):
             found["mxfp4_repack.kernel_library"] = manifest["kernel_library"]
     return dict(sorted(found.items()))
 

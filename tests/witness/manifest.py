@@ -1,7 +1,7 @@
-"""Reads the manifest, and refuses one that the program would not have written byte for byte.
+"""Reads the manifest, and refuses one whose content the program would not have written.
 
-Members, types and order are those of mxfp4-repack-container(5). The shapes and types of a layout's
-tensors are not checked here: only the program knows them.
+Members and types are those of mxfp4-repack-container(5); their order and spelling, and members that are not
+known, do not count. The shapes and types of a layout's tensors are not checked here: only the program knows them.
 """
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ import xxhash
 from witness.fields import Fields, Refused, parse_json, read_file
 
 MANIFEST_NAME = "mxfp4_repack.json"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
-_SEAL = b',\n  "manifest_xxh3_128": "'
+_SEAL = "manifest_xxh3_128"
 _MAX_BYTES = 64 << 20
 _MAX_SIZE = 1 << 22  # of H and I
 _MAX_TOTAL = 1 << 53  # bytes of all files and tensors
 _MAX_RANKS = 1 << 16
-_FRAME_BYTES = 2 << 20
 _BLOCK = 32
 
 BACKENDS = frozenset(
@@ -53,11 +52,6 @@ def _text(fields: Fields, key: str) -> None:
     fields.get(key, str)
 
 
-def _some_text(fields: Fields, key: str) -> None:
-    if not fields.get(key, str):
-        raise Refused(fields.file, fields.key(key), "is empty")
-
-
 def _checksum(fields: Fields, key: str) -> None:
     if not re.fullmatch("[0-9a-f]{32}", fields.get(key, str)):
         raise Refused(fields.file, fields.key(key), "expected 32 hexadecimal digits")
@@ -72,9 +66,9 @@ def _ranks(fields: Fields, key: str) -> None:
         raise Refused(fields.file, fields.key(key), f"more than {_MAX_RANKS} ranks")
 
 
-def _some_size(fields: Fields, key: str) -> None:
-    if not fields.size(key):
-        raise Refused(fields.file, fields.key(key), "is 0")
+def _byte(fields: Fields, key: str) -> None:
+    if fields.size(key) > 0xFF:
+        raise Refused(fields.file, fields.key(key), "not a byte")
 
 
 def _flag(fields: Fields, key: str) -> None:
@@ -89,27 +83,19 @@ def _one_of(names: FrozenSet[str]) -> Rule:
     return rule
 
 
-def _or_null(rule: Rule) -> Rule:
-    return lambda fields, key: None if fields.value[key] is None else rule(fields, key)
-
-
-def _list_of(kind: type, least: int = 0) -> Rule:
+def _list_of(kind: type) -> Rule:
     def rule(fields: Fields, key: str) -> None:
         values = fields.get(key, list)
-        wrong = any(type(v) is not kind or (kind is int and not 0 <= v < 1 << 63) for v in values)
-        if wrong or len(values) < least:
+        if any(type(v) is not kind or (kind is int and not 0 <= v < 1 << 63) for v in values):
             raise Refused(fields.file, fields.key(key), f"expected a list of {kind.__name__}")
     return rule
 
 
-def _sorted_map(rule: Rule) -> Rule:
-    """An object of any keys, ordered by their bytes."""
+def _map(rule: Rule) -> Rule:
+    """An object of any keys."""
     def check(fields: Fields, key: str) -> None:
         members = fields.object(key)
-        names = list(members.value)
-        if names != sorted(names, key=str.encode):
-            raise Refused(fields.file, fields.key(key), "not in the order of its names")
-        for name in names:
+        for name in members.value:
             rule(members, name)
     return check
 
@@ -125,30 +111,20 @@ def _trace(fields: Fields, key: str) -> None:
 
 
 def _object(*members: Tuple[Any, ...]) -> Rule:
-    """An object of these members in this order, each (key, rule) or, if it may be absent, (key, rule, None)."""
-    order = {member[0]: place for place, member in enumerate(members)}
-
+    """An object of these members, each (key, rule) or, if it may be absent or null, (key, rule, None)."""
     def check(fields: Fields, key: str) -> None:
         inner = fields.object(key) if key else fields
-        last = -1
-        for name in inner.value:
-            if order.get(name, -1) <= last:
-                raise Refused(inner.file, inner.key(name), "is not known, or not in its place")
-            last = order[name]
         for name, rule, *absent in members:
-            if name in inner.value or not absent:
+            if not absent or inner.value.get(name) is not None:
                 if name not in inner.value:
                     inner.get(name, object)
                 rule(inner, name)
     return check
 
 
-def _objects(rule: Rule, least: int = 0) -> Rule:
+def _objects(rule: Rule) -> Rule:
     def check(fields: Fields, key: str) -> None:
-        items = list(fields.objects(key))
-        if len(items) < least:
-            raise Refused(fields.file, fields.key(key), "is empty")
-        for item in items:
+        for item in fields.objects(key):
             rule(item, "")
     return check
 
@@ -160,67 +136,54 @@ def _plain_name(fields: Fields, key: str) -> None:
 
 
 _FAMILY = _one_of(frozenset({"gpt_oss", "generic"}))
-_STORAGE = _object(
-    ("torch_dtype", _some_text, None), ("layout", _some_text, None),
-    ("layout_name", _some_text, None), ("layout_kwargs", _sorted_map(_size), None),
-    ("layout_init_shape", _list_of(int, 1), None), ("storage_shape", _list_of(int, 1), None),
-    ("storage_strides", _list_of(int, 1), None), ("logical_shape", _list_of(int, 1), None),
-    ("logical_dtype", _some_text, None), ("slack_bytes", _some_size, None),
-    ("flags", _list_of(str, 1), None))
+STORAGE = (
+    ("torch_dtype", _text, None), ("layout", _text, None), ("layout_name", _text, None), ("layout_kwargs", _map(_size), None),
+    ("layout_init_shape", _list_of(int), None), ("storage_shape", _list_of(int), None),
+    ("storage_strides", _list_of(int), None), ("logical_shape", _list_of(int), None),
+    ("logical_dtype", _text, None), ("slack_bytes", _size, None), ("flags", _list_of(str), None))
+RECIPE = (
+    ("weights", _one_of(frozenset({"mxfp4"}))), ("layout", _text), ("parameters", _map(_text)), ("experts", _list_of(int)),
+    ("hidden_size", _size), ("padded_hidden_size", _size), ("intermediate_begin", _size), ("intermediate_end", _size),
+    ("padded_intermediate_size", _size), ("w13_order", _one_of(frozenset({"interleaved", "halves"}))),
+    ("hidden_fill", _byte, None), ("intermediate_fill", _byte, None), ("bias", _one_of(_DTYPES), None), ("w2_bias", _flag),
+    ("input_scales", _flag))
+_TENSOR = (("name", _text), ("dtype", _one_of(_DTYPES)), ("shape", _list_of(int)))
 _LAYER = _object(
-    ("index", _size), ("prefix", _text), ("engine_prefix", _some_text, None),
-    ("file", _plain_name), ("size", _size), ("xxh3_128", _checksum),
-    ("experts", _list_of(int), None),
-    ("sizes", _object(
-        ("num_experts", _size), ("hidden_size", _size), ("intermediate_size", _size),
-        ("padded_hidden_size", _size), ("padded_intermediate_size", _size),
-        ("bias", _or_null(_one_of(_DTYPES))), ("input_scales", _flag))),
-    ("tensors", _objects(_object(
-        ("name", _text), ("dtype", _one_of(_DTYPES)), ("shape", _list_of(int)), ("xxh3_128", _checksum),
-        ("storage", _STORAGE)))),
+    ("index", _size), ("prefix", _text), ("engine_prefix", _text, None),
+    ("file", _plain_name), ("size", _size), ("xxh3_128", _checksum), ("recipe", _size),
+    ("tensors", _objects(_object(*_TENSOR, ("xxh3_128", _checksum), ("storage", _object(*STORAGE))))),
     ("published", _object(
-        ("intermediate_size", _size), ("experts", _size),
-        ("tensors", _objects(_object(("name", _text), ("dtype", _one_of(_DTYPES)), ("shape", _list_of(int))))),
-        ("files", _objects(_object(("file", _plain_name), ("tensors", _size)))), ("sample", _some_text, None)), None))
+        ("intermediate_size", _size), ("experts", _size), ("tensors", _objects(_object(*_TENSOR))),
+        ("files", _objects(_object(("file", _plain_name), ("tensors", _size)))), ("sample", _text, None)), None))
 _MANIFEST = _object(
     ("format", _text), ("format_version", _size), ("tool_version", _text), ("revision", _text),
-    ("vllm_commit", _text, None), ("engine", _one_of(frozenset({"sglang"})), None),
-    ("parameter_names", _sorted_map(_text), None), ("layout", _text), ("kernel_library", _some_text, None),
-    ("also_serves", _sorted_map(_text), None),
+    ("engine", _one_of(frozenset({"vllm", "sglang"}))), ("vllm_commit", _text, None),
+    ("parameter_names", _map(_text), None), ("layout", _text), ("kernel_library", _text, None),
+    ("also_serves", _map(_text), None),
     ("decision", _object(
-        ("backend", _or_null(_one_of(BACKENDS))), ("experts_class", _some_text, None),
+        ("backend", _one_of(BACKENDS), None), ("experts_class", _text, None),
         ("forced", _flag), ("trace", _trace), ("notes", _list_of(str)))),
     ("asked", lambda fields, key: fields.get(key, dict) and None, None),
     ("target", _object(
-        ("backend", _one_of(BACKENDS)), ("family", _FAMILY),
+        ("backend", _one_of(BACKENDS)), ("family", _one_of(frozenset({"gpt_oss", "generic"}))),
         ("platform", _one_of(frozenset({"cuda", "rocm", "xpu", "cpu", "other"}))), ("arch", _text),
-        ("world_size", _ranks), ("activation", _some_text, None), ("knobs", _sorted_map(_text)),
-        ("env", _sorted_map(_text)))),
+        ("world_size", _ranks), ("activation", _text, None), ("knobs", _map(_text)), ("env", _map(_text)))),
     ("deployment", _object(
         ("tp_size", _size), ("pcp_size", _size), ("dp_size", _size),
         ("enable_expert_parallel", _flag), ("all2all_backend", _text), ("enable_eplb", _flag),
-        ("num_redundant_experts", _some_size, None), ("sequence_parallel", _flag))),
+        ("num_redundant_experts", _size, None), ("sequence_parallel", _flag))),
     ("rank", _object(
         ("rank", _size), ("num_ranks", _ranks), ("tp_rank", _size), ("tp_size", _ranks),
-        ("ep_rank", _size), ("ep_size", _ranks), ("experts", _list_of(int)),
-        ("intermediate_range", _list_of(int)), ("w2_bias", _flag))),
-    ("model", _object(
-        ("style", _one_of(_STYLES)), ("loader", _one_of(_LOADERS)),
-        ("w13_order", _one_of(frozenset({"interleaved", "halves"}))), ("scale_fill", _size),
-        ("hidden_scale_fill", _size, None),
-        ("bias_dtype", _one_of(_DTYPES)), ("all_layers", _flag))),
-    ("layers", _objects(_LAYER)),
-    ("rest", _objects(_object(("file", _plain_name), ("size", _size), ("xxh3_128", _checksum)), 1),
-     None),
+        ("ep_rank", _size), ("ep_size", _ranks))),
+    ("model", _object(("style", _one_of(_STYLES)), ("loader", _one_of(_LOADERS)), ("scale_fill", _byte), ("all_layers", _flag))),
+    ("recipes", _objects(_object(*RECIPE))), ("layers", _objects(_LAYER)),
+    ("rest", _objects(_object(("file", _plain_name), ("size", _size), ("xxh3_128", _checksum))), None),
     ("checkpoint", _object(
-        ("config", _text, None), ("attributes", _sorted_map(_text), None), ("left_out", _list_of(str), None)), None),
+        ("config", _text, None), ("attributes", _map(_text), None), ("left_out", _list_of(str), None)), None),
     ("source", _object(
-        ("kind", _text), ("model_type", _some_text, None), ("activation", _some_text, None),
-        ("files", _objects(_object(("name", _text), ("size", _size), ("sha256", _some_text, None)))))),
-    ("compression", _object(
-        ("method", _one_of(frozenset({"zstd", "none"}))), ("level", _size, None),
-        ("frame_bytes", _size, None), ("libzstd", _text, None))),
-    ("warnings", _list_of(str)), ("manifest_xxh3_128", _checksum))
+        ("kind", _text), ("model_type", _text, None), ("activation", _text, None),
+        ("files", _objects(_object(("name", _text), ("size", _size), ("sha256", _text, None)))))),
+    ("compression", _object(("method", _one_of(frozenset({"zstd", "none"}))))), ("warnings", _list_of(str)))
 
 
 def check_manifest(path: str, manifest: Any) -> None:
@@ -234,15 +197,11 @@ def check_manifest(path: str, manifest: Any) -> None:
         raise Refused(path, "format_version",
                           f"{manifest['format_version']} is not known, {FORMAT_VERSION} is")
     _MANIFEST(fields, "")
-    if ("engine" in manifest) == ("vllm_commit" in manifest):
-        raise Refused(path, "vllm_commit", "belongs to vLLM, and to no other engine")
-    if ("engine" in manifest) != ("parameter_names" in manifest):
-        raise Refused(path, "parameter_names", "belong to another engine than vLLM")
+    if manifest["revision"].startswith("sglang-") != (manifest["engine"] == "sglang"):
+        raise Refused(path, "engine", "is not the revision's")
     _check_compression(fields.object("compression"))
-    if manifest["model"]["scale_fill"] > 0xFF:
-        raise Refused(path, "model.scale_fill", "not a byte")
-    redundant = "num_redundant_experts" in manifest["deployment"]
-    _check_rank(fields.object("rank"), redundant)
+    _check_rank(fields.object("rank"))
+    redundant = (manifest["deployment"].get("num_redundant_experts") or 0) > 0
     suffix = ".zst" if manifest["compression"]["method"] == "zstd" else ""
     seen, prefixes = set(), set()
     for layer in fields.objects("layers"):
@@ -255,13 +214,14 @@ def check_manifest(path: str, manifest: Any) -> None:
         seen.add(index)
         if layer.value["file"] != f"layer-{index:05}.safetensors{suffix}":
             raise Refused(path, layer.key("file"), f"is not that of layer {index}")
-        held = layer.value.get("experts", manifest["rank"]["experts"])
-        _check_ascending(layer, held, redundant)
-        _check_sizes(layer.object("sizes"), manifest["rank"], held)
-        if layer.value["sizes"]["bias"] not in (None, manifest["model"]["bias_dtype"]):
-            raise Refused(path, layer.key("sizes.bias"), "is not the model's bias_dtype")
+        if layer.value["recipe"] >= len(manifest["recipes"]):
+            raise Refused(path, layer.key("recipe"), "no such recipe")
+        recipe = manifest["recipes"][layer.value["recipe"]]
+        if recipe["layout"] != manifest["layout"]:
+            raise Refused(path, layer.key("recipe"), "is of another layout")
+        _check_recipe(layer, recipe, redundant)
         if manifest["layout"] == "loaded":
-            _check_loaded(layer)
+            _check_loaded(layer, recipe)
         names = set()
         for tensor in layer.objects("tensors"):
             name = tensor.value["name"]
@@ -274,17 +234,17 @@ def check_manifest(path: str, manifest: Any) -> None:
             storage = tensor.object("storage")
             _check_storage(storage, tensor.value)
     total = sum(layer["size"] for layer in manifest["layers"])
-    total += sum(file["size"] for file in manifest.get("rest", ()))
+    total += sum(tensor_bytes(tensor) for layer in manifest["layers"] for tensor in layer["tensors"])
+    total += sum(file["size"] for file in manifest.get("rest") or ())
     if total > _MAX_TOTAL:
         raise Refused(path, "layers", "their sizes add up to more than 2^53 bytes")
 
 
-def _check_loaded(layer: Fields) -> None:
-    """The loaded layout has no other tensors than the slots that the sizes state."""
-    sizes = layer.value["sizes"]
+def _check_loaded(layer: Fields, recipe: Mapping[str, Any]) -> None:
+    """The loaded layout has no other tensors than the slots that the recipe states."""
     slots = ["w13_weight", "w2_weight", "w13_weight_scale", "w2_weight_scale"]
-    slots += ["w13_bias", "w2_bias"] if sizes["bias"] is not None else []
-    slots += ["w13_input_scale", "w2_input_scale"] if sizes["input_scales"] else []
+    slots += ["w13_bias", "w2_bias"] if recipe.get("bias") is not None else []
+    slots += ["w13_input_scale", "w2_input_scale"] if recipe["input_scales"] else []
     want = [layer.value["prefix"] + "." + slot for slot in slots]
     if sorted(tensor["name"] for tensor in layer.value["tensors"]) != sorted(want):
         raise Refused(layer.file, layer.key("tensors"), "are not those of the loaded layout")
@@ -292,9 +252,7 @@ def _check_loaded(layer: Fields) -> None:
 
 def _check_storage(fields: Fields, tensor: Mapping[str, Any]) -> None:
     """What numpy and torch could not hold; whether it is the layout's, only the program knows."""
-    storage = fields.value
-    if ("layout" in storage) != ("layout_kwargs" in storage):
-        raise Refused(fields.file, fields.key("layout_kwargs"), "belong to a layout")
+    storage = {key: value for key, value in fields.value.items() if value}
     size = BITS[tensor["dtype"]] // 8
     if "torch_dtype" in storage and _TORCH_BYTES.get(storage["torch_dtype"]) != size:
         raise Refused(fields.file, fields.key("torch_dtype"), f"cannot view {tensor['dtype']}")
@@ -316,57 +274,56 @@ def _check_storage(fields: Fields, tensor: Mapping[str, Any]) -> None:
 
 
 def _check_compression(fields: Fields) -> None:
-    want = {"zstd": ["method", "level", "frame_bytes", "libzstd"], "none": ["method"]}
-    good = list(fields.value) == want[fields.value["method"]] and (
-        fields.value.get("frame_bytes", _FRAME_BYTES) == _FRAME_BYTES
-        and fields.value.get("level", 0) < 1 << 31)
-    if not good:
-        raise Refused(fields.file, fields.path, "is not one that the program writes")
+    if fields.value["method"] == "zstd":
+        fields.get("libzstd", str)
+        if fields.size("level") >= 1 << 31:
+            raise Refused(fields.file, fields.key("level"), "is too large")
 
 
-def _check_ascending(fields: Fields, experts: List[int], redundant: bool) -> None:
-    """Redundant experts begin again with expert 0 behind the last one."""
-    if any(a >= b and not (redundant and b == 0) for a, b in zip(experts, experts[1:])):
-        raise Refused(fields.file, fields.key("experts"), "not in ascending order")
-
-
-def _check_rank(fields: Fields, redundant: bool) -> None:
+def _check_rank(fields: Fields) -> None:
     rank = fields.value
     for index, count in (("rank", "num_ranks"), ("tp_rank", "tp_size"), ("ep_rank", "ep_size")):
         if rank[index] >= rank[count]:
             raise Refused(fields.file, fields.key(index), f"{rank[index]} of {rank[count]}")
-    experts, cut = rank["experts"], rank["intermediate_range"]
-    _check_ascending(fields, experts, redundant)
-    if len(cut) != 2 or cut[0] > cut[1]:
-        raise Refused(fields.file, fields.key("intermediate_range"), "expected [begin, end]")
 
 
-def _check_sizes(fields: Fields, rank: Mapping[str, Any], held: List[int]) -> None:
-    sizes = fields.value
-    experts, hidden, inter = sizes["num_experts"], sizes["hidden_size"], sizes["intermediate_size"]
-    padded = sizes["padded_hidden_size"], sizes["padded_intermediate_size"]
-    begin, end = rank["intermediate_range"]
-    if (experts != len(held) or inter != end - begin or hidden > padded[0]
-            or inter > padded[1]):
-        raise Refused(fields.file, fields.path, "are not those that the rank holds")
+def _check_recipe(layer: Fields, recipe: Mapping[str, Any], redundant: bool) -> None:
+    def refuse(what: str) -> Refused:
+        return Refused(layer.file, layer.key("recipe"), what)
+
+    experts, hidden = recipe["experts"], recipe["hidden_size"]
+    # Redundant experts begin again with expert 0 behind the last one.
+    if any(a >= b and not (redundant and b == 0) for a, b in zip(experts, experts[1:])):
+        raise refuse("experts not in ascending order")
+    inter = recipe["intermediate_end"] - recipe["intermediate_begin"]
+    padded = recipe["padded_hidden_size"], recipe["padded_intermediate_size"]
+    if inter < 0 or hidden > padded[0] or inter > padded[1]:
+        raise refuse("sizes are not those that the rank holds")
     for h, i in ((hidden, inter), padded):
         if (h == 0 or h % _BLOCK or i % _BLOCK or max(h, i) > _MAX_SIZE
-                or experts * 8 * h * i * 2 >= 1 << 63):
-            raise Refused(fields.file, fields.path, f"no layer has H {h}, I {i}")
+                or len(experts) * 8 * h * i * 2 >= 1 << 63):
+            raise refuse(f"no layer has H {h}, I {i}")
+    for key, has_padding in (("hidden_fill", hidden != padded[0]), ("intermediate_fill", inter != padded[1])):
+        if (recipe.get(key) is not None) != has_padding:
+            raise refuse(f"{key} does not fit the sizes")
+    if recipe["w2_bias"] and recipe.get("bias") is None:
+        raise refuse("w2_bias without a bias")
+
+
+def tensor_bytes(tensor: Mapping[str, Any]) -> int:
+    return math.prod(tensor["shape"]) * BITS[tensor["dtype"]] // 8
 
 
 def read_manifest(path: str) -> Mapping[str, Any]:
-    """The JSON object, checked: its form, members, types and seal."""
+    """The JSON object, checked: its members, types and seal."""
     text = read_file(path)
     if len(text) > _MAX_BYTES:
         raise Refused(path, "", f"more than {_MAX_BYTES} bytes")
-    at = text.rfind(_SEAL)
-    if at < 0:
-        raise Refused(path, "manifest_xxh3_128", "missing")
-    if text[at + len(_SEAL):] != xxhash.xxh3_128(text[:at]).hexdigest().encode() + b'"\n}\n':
-        raise Refused(path, "manifest_xxh3_128", "the manifest was changed after it was written")
-    manifest: Mapping[str, Any] = Fields(path, parse_json(path, "", text)).value
+    manifest = Fields(path, parse_json(path, "", text)).value
     check_manifest(path, manifest)
-    if json.dumps(manifest, indent=2, ensure_ascii=False).encode() + b"\n" != text:
-        raise Refused(path, "", "is not in the form that the program writes")
+    seal = Fields(path, manifest).get(_SEAL, str)
+    content = {key: value for key, value in manifest.items() if key != _SEAL}
+    said = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    if seal != xxhash.xxh3_128(said.encode()).hexdigest():
+        raise Refused(path, _SEAL, "the manifest was changed after it was written")
     return manifest

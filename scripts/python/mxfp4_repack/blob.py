@@ -90,6 +90,11 @@ class Blob:
         self.file_of(prefix)
         return self._entries[prefix]
 
+    def recipe(self, prefix: str) -> Mapping[str, Any]:
+        """What the bytes of a layer depend on. Raises NotFoundError."""
+        recipe: Mapping[str, Any] = self.manifest["recipes"][self.entry(prefix)["recipe"]]
+        return recipe
+
     def infos(self, prefix: str) -> Tuple[TensorInfo, ...]:
         """The layer's tensors, in file order, without opening its file. Raises NotFoundError."""
         self.file_of(prefix)
@@ -143,7 +148,7 @@ class Blob:
         layer = Layer(NativeLayer(
             self._native, self.layers.index(prefix), self.file_of(prefix),
             [info.full_name for info in infos], [info.nbytes for info in infos], self._compressed),
-            self._entries[prefix], infos)
+            self._entries[prefix], len(self.recipe(prefix)["experts"]), infos)
         if self._check == "checksums":
             layer.check_file()
         return layer

@@ -27,11 +27,11 @@ class Layer:
     num_experts: local experts; tensors: names without prefix, in file order.
     """
 
-    def __init__(self, file: NativeLayer, entry: Mapping[str, Any], infos: Sequence[TensorInfo]) -> None:
+    def __init__(self, file: NativeLayer, entry: Mapping[str, Any], num_experts: int, infos: Sequence[TensorInfo]) -> None:
         self._file = file
         self.entry = entry
         self.prefix: str = entry["prefix"]
-        self.num_experts: int = entry["sizes"]["num_experts"]
+        self.num_experts = num_experts
         self._infos = {info.name: info for info in infos}
         self.tensors: Tuple[str, ...] = tuple(self._infos)
         self._numbers = {name: number for number, name in enumerate(self.tensors)}

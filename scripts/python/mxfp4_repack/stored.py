@@ -29,4 +29,4 @@ def open_safetensors(path: "os.PathLike[str] | str") -> Layer:
         name=tensor.name, full_name=tensor.name, torch_dtype=_TORCH.get(tensor.dtype, ""), shape=tensor.shape,
         strides=row_major(tensor.shape), file_dtype=tensor.dtype, file_shape=tensor.shape, nbytes=tensor.nbytes,
         offset=tensor.offset, xxh3_128="", slack_bytes=0, flags=(), storage={}) for tensor in native.tensors]
-    return Layer(layer, {"prefix": "", "sizes": {"num_experts": 0}}, infos)
+    return Layer(layer, {"prefix": ""}, 0, infos)

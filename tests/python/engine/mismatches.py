@@ -21,14 +21,15 @@ KEPT = 1 << 16  # bytes that a load may leave in memory beyond vLLM's own
 
 def sealed(directory, change):
     """A copy of a blob whose manifest is changed and sealed again."""
-    from mxfp4_repack import xxh3_128
+    import blob_maker
 
     def seal(path):
-        text = (path / "mxfp4_repack.json").read_text()
-        front = text[:text.rindex(',\n  "manifest_xxh3_128": "')]
-        edited = change(front)
-        assert edited != front, "nothing was changed"
-        (path / "mxfp4_repack.json").write_text(f'{edited},\n  "manifest_xxh3_128": "{xxh3_128(edited.encode())}"\n}}\n')
+        manifest = json.loads((path / "mxfp4_repack.json").read_text())
+        del manifest["manifest_xxh3_128"]
+        text = json.dumps(manifest)
+        edited = change(text)
+        assert edited != text, "nothing was changed"
+        (path / "mxfp4_repack.json").write_text(blob_maker.sealed(json.loads(edited)))
     return replaced(directory, seal)
 
 

@@ -64,13 +64,19 @@ def compare(facts: Sequence[Fact], manifest: Mapping[str, Any], entry: Mapping[s
             raise Mismatch(fact.name, want, have)
 
 
+def recipe(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the bytes of a layer, by its entry in the manifest, depend on."""
+    found: Mapping[str, Any] = manifest["recipes"][entry["recipe"]]
+    return found
+
+
 def padded_shape(slot: str) -> Fact:
     """The shape of a raw tensor, which holds two padded sizes."""
     def blob(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> Tuple[int, ...]:
-        sizes = entry["sizes"]
-        hidden, inner = sizes["padded_hidden_size"], sizes["padded_intermediate_size"]
+        made = recipe(manifest, entry)
+        hidden, inner = made["padded_hidden_size"], made["padded_intermediate_size"]
         rows, columns = (2 * inner, hidden) if slot.startswith("w13") else (hidden, inner)
-        return sizes["num_experts"], rows, columns // (BLOCK if slot.endswith("scale") else 2)
+        return len(made["experts"]), rows, columns // (BLOCK if slot.endswith("scale") else 2)
 
     return Fact(f"padded shape of {slot}", blob, lambda v, m: v.shapes[slot])
 

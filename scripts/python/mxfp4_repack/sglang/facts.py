@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any, Dict, Mapping
 
 from mxfp4_repack.plugin import facts as common
-from mxfp4_repack.plugin.facts import RAW_DTYPES, Fact, Mismatch, OneOf
+from mxfp4_repack.plugin.facts import RAW_DTYPES, Fact, Mismatch, OneOf, recipe
 from mxfp4_repack.plugin.live import dtype_name, kind_of_arch
 from mxfp4_repack.sglang.live import REVISIONS, Live, live_arch, live_platform, running_revision
 from mxfp4_repack.sglang.names import METHOD_CLASSES
@@ -49,16 +49,16 @@ FACTS = (
     Fact("draft model", lambda m, e: False, lambda v, m: bool(getattr(v.layer, "is_draft", False))),
     Fact("fused shared experts", lambda m, e: 0,
          lambda v, m: int(getattr(v.layer, "num_fused_shared_experts", 0) or 0)),
-    Fact("number of local experts", lambda m, e: e["sizes"]["num_experts"], lambda v, m: v.layer.num_local_experts),
-    Fact("placement of experts", lambda m, e: list(e.get("experts", m["rank"]["experts"])), lambda v, m: v.experts),
-    Fact("hidden size", lambda m, e: e["sizes"]["hidden_size"], lambda v, m: v.hidden),
-    Fact("slice of the intermediate size", lambda m, e: list(m["rank"]["intermediate_range"]),
+    Fact("number of local experts", lambda m, e: len(recipe(m, e)["experts"]), lambda v, m: v.layer.num_local_experts),
+    Fact("placement of experts", lambda m, e: list(recipe(m, e)["experts"]), lambda v, m: v.experts),
+    Fact("hidden size", lambda m, e: recipe(m, e)["hidden_size"], lambda v, m: v.hidden),
+    Fact("slice of the intermediate size", lambda m, e: [recipe(m, e)["intermediate_begin"], recipe(m, e)["intermediate_end"]],
          lambda v, m: v.intermediate_range),
-    Fact("w13_bias", lambda m, e: RAW_DTYPES.get(e["sizes"]["bias"], e["sizes"]["bias"]),
+    Fact("w13_bias", lambda m, e: RAW_DTYPES.get(recipe(m, e)["bias"], recipe(m, e)["bias"]),
          lambda v, m: v.biases["w13_bias"] or "none"),
-    Fact("w2_bias", lambda m, e: RAW_DTYPES.get(e["sizes"]["bias"], e["sizes"]["bias"]),
+    Fact("w2_bias", lambda m, e: RAW_DTYPES.get(recipe(m, e)["bias"], recipe(m, e)["bias"]),
          lambda v, m: v.biases["w2_bias"] or "none"),
-    Fact("input scales", lambda m, e: e["sizes"]["input_scales"], lambda v, m: False),
+    Fact("input scales", lambda m, e: recipe(m, e)["input_scales"], lambda v, m: False),
     Fact("params dtype", lambda m, e: m["target"]["knobs"].get("params_dtype", "bfloat16"),
          lambda v, m: dtype_name(v.layer.params_dtype)),
 )

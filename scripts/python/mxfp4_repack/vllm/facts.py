@@ -10,7 +10,7 @@ import sys
 from typing import Any, Mapping, Tuple
 
 from mxfp4_repack.plugin import facts as common
-from mxfp4_repack.plugin.facts import RAW_DTYPES, Fact, Mismatch, OneOf, padded_shape
+from mxfp4_repack.plugin.facts import RAW_DTYPES, Fact, Mismatch, OneOf, padded_shape, recipe
 from mxfp4_repack.plugin.live import kind_of_arch
 from mxfp4_repack.vllm.conversion import flags as flags  # beside compare() for Sources
 from mxfp4_repack.vllm.converter_code import REVISIONS
@@ -77,21 +77,21 @@ FACTS: Tuple[Fact, ...] = (
     Fact("redundant experts", lambda m, e: 0,
          lambda v, m: v.layer.moe_config.num_experts - v.layer.moe_config.num_logical_experts),
     Fact("fused shared experts", lambda m, e: 0, lambda v, m: v.fused_shared_experts),
-    Fact("number of local experts", lambda m, e: e["sizes"]["num_experts"],
+    Fact("number of local experts", lambda m, e: len(recipe(m, e)["experts"]),
          lambda v, m: v.layer.local_num_experts),
-    Fact("placement of experts", lambda m, e: list(e.get("experts", m["rank"]["experts"])),
+    Fact("placement of experts", lambda m, e: list(recipe(m, e)["experts"]),
          lambda v, m: v.experts),
     padded_shape("w13_weight"), padded_shape("w2_weight"),
     padded_shape("w13_weight_scale"), padded_shape("w2_weight_scale"),
-    Fact("hidden size", lambda m, e: e["sizes"]["hidden_size"],
+    Fact("hidden size", lambda m, e: recipe(m, e)["hidden_size"],
          lambda v, m: v.layer.moe_config.hidden_dim_unpadded),
-    Fact("slice of the intermediate size", lambda m, e: list(m["rank"]["intermediate_range"]),
+    Fact("slice of the intermediate size", lambda m, e: [recipe(m, e)["intermediate_begin"], recipe(m, e)["intermediate_end"]],
          lambda v, m: v.intermediate_range(m["model"]["loader"], m["revision"])),
-    Fact("w13_bias", lambda m, e: RAW_DTYPES.get(e["sizes"]["bias"], e["sizes"]["bias"]),
+    Fact("w13_bias", lambda m, e: RAW_DTYPES.get(recipe(m, e)["bias"], recipe(m, e)["bias"]),
          lambda v, m: v.biases["w13_bias"] or "none"),
-    Fact("w2_bias", lambda m, e: RAW_DTYPES.get(e["sizes"]["bias"], e["sizes"]["bias"]),
+    Fact("w2_bias", lambda m, e: RAW_DTYPES.get(recipe(m, e)["bias"], recipe(m, e)["bias"]),
          lambda v, m: v.biases["w2_bias"] or "none"),
-    Fact("input scales", lambda m, e: e["sizes"]["input_scales"], lambda v, m: v.input_scales),
+    Fact("input scales", lambda m, e: recipe(m, e)["input_scales"], lambda v, m: v.input_scales),
     Fact("params dtype", lambda m, e: m["target"]["knobs"].get("params_dtype", "bfloat16"),
          lambda v, m: v.params_dtype),
     Fact("VLLM_MARLIN_INPUT_DTYPE",
