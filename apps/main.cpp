@@ -32,7 +32,6 @@
 #include "apps/usage_errors.hpp"
 #include "apps/version.hpp"
 #include "formats/os/available_threads.hpp"
-#include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"
 #include "lib/exec/pipeline.hpp"
@@ -59,10 +58,6 @@ class Failure {
   }
 
   int report(const Error& error) const {
-    // A mapped file that was truncated reads as zeros, which may have caused the error.
-    if (const auto file = mxfp4::truncated_file()) {
-      return say(Error::input("became shorter while it was read").in_file(*file));
-    }
     if (error.kind() != mxfp4::ErrorKind::kInternal || !error.hint_text().empty())
       return say(error);
     return say(Error(error).hint(kReport));
@@ -226,7 +221,6 @@ int run(int argc, char** argv) {
   // Freed buffers shall go back to the system at once: the allocator would keep buffers of up to
   // 32 MiB, beyond the budget of --memory.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  mxfp4::survive_truncation();
   std::signal(SIGXFSZ, SIG_IGN);  // so that a file that may not grow is an error, as on a full disk
   CLI::App app{
       "Repack MXFP4 Mixture-of-Experts weights, offline, for the kernel that will serve them",
@@ -251,9 +245,7 @@ int run(int argc, char** argv) {
     choose_instruction_set();
     (void)mxfp4::seconds_between_lines();  // a wrong number is an error before the work
     choose_threads(line);
-    const int code = line.run(*console);
-    mxfp4::check_truncation();
-    return code;
+    return line.run(*console);
   } catch (const CLI::Success& success) {
     return show(app, success, failure);
   } catch (const CLI::ParseError& error) {

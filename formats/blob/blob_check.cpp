@@ -9,7 +9,6 @@
 #include "formats/blob/gather.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/input_fault.hpp"
-#include "formats/os/mapped_file.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/run_on_threads.hpp"
@@ -19,45 +18,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Bytes of a plain file that are summed at a time.
+constexpr int64_t kSummedPiece = int64_t{1} << 20;
+
 // A layer file's bytes, from the first to the last, and the checksum of those that were given.
 class FileBytes {
  public:
-  // `device`: reads past the page cache, not in the reader's map.
-  FileBytes(const LayerReader& reader, std::optional<PositionedFile> device,
-            const std::function<void(int64_t)>& progress)
-      : reader_(reader), device_(std::move(device)), progress_(progress) {}
+  FileBytes(const PositionedFile& file, const std::function<void(int64_t)>& progress)
+      : file_(file), progress_(progress) {}
 
-  // Bytes of a plain file that are best taken at a time.
-  [[nodiscard]] int64_t piece() const {
-    return device_ ? int64_t{4} << 20 : static_cast<int64_t>(kHashPiece);
-  }
   // The next `bytes` bytes, valid until the next call.
   ConstBytes next(int64_t bytes) {
-    if (!device_) release_pages(given_);
-    if (device_) {
-      const auto room = static_cast<size_t>(device_->direct_room(bytes));
-      memory_.resize(std::max(memory_.size(), room));
-      given_ = device_->read_direct(at_, bytes, memory_);
-    } else {
-      given_ = reader_.stored().subspan(static_cast<size_t>(at_), static_cast<size_t>(bytes));
-    }
-    sum_.update(given_);
+    memory_.resize(std::max(memory_.size(), static_cast<size_t>(file_.direct_room(bytes))));
+    const ConstBytes given = file_.read_direct(at_, bytes, memory_);
+    sum_.update(given);
     at_ += bytes;
     progress_(bytes);
-    return given_;
+    return given;
   }
   // The checksum of the whole file.
   std::string finish() {
-    (void)next(reader_.file_bytes() - at_);
+    (void)next(file_.size() - at_);
     return sum_.hex();
   }
 
  private:
-  const LayerReader& reader_;
-  std::optional<PositionedFile> device_;
+  const PositionedFile& file_;
   const std::function<void(int64_t)>& progress_;
   UninitializedBytes memory_;
-  ConstBytes given_;
   int64_t at_ = 0;
   Checksum sum_;
 };
@@ -74,7 +62,7 @@ std::vector<std::string> compare_sums(FileBytes& file, const LayerReader& reader
     Checksum sum;
     for (int64_t left = tensor.spec.bytes(); left > 0;) {
       if (!reader.compressed()) {
-        const ConstBytes part = file.next(std::min(left, file.piece()));
+        const ConstBytes part = file.next(std::min(left, kSummedPiece));
         sum.update(part);
         left -= std::ssize(part);
         continue;
@@ -102,74 +90,56 @@ std::vector<std::string> compare_sums(FileBytes& file, const LayerReader& reader
   return findings;
 }
 
-// What differs from the manifest beside the data. The header follows from the manifest, byte for
-// byte.
-std::vector<std::string> compare_description(const LayerReader& reader, const Manifest& manifest,
-                                             const ManifestLayer& layer) {
-  std::vector<std::string> findings;
-  if (reader.file_bytes() != layer.size) {
-    findings.push_back(
-        fmt::format("{} bytes, {} in the manifest", reader.file_bytes(), layer.size));
-  }
-  if (reader.compressed() != manifest.compression.zstd) {
-    findings.push_back(fmt::format("is {}compressed, but the manifest says otherwise",
-                                   reader.compressed() ? "" : "not "));
-  }
-  UninitializedBytes front(static_cast<size_t>(reader.header().data_start));
-  reader.read(-reader.header().data_start, front);
-  try {
-    require_header(front, reader.header(), manifest, layer);
-  } catch (const InputFault& fault) {
-    findings.emplace_back(fault.what());
-  }
-  return findings;
-}
-
 std::vector<std::string> check_layer(const fs::path& path, const Manifest& manifest,
                                      const ManifestLayer& layer, ReadFrom from,
                                      const std::function<void(int64_t)>& progress) {
-  std::optional<PositionedFile> device;
-  if (from == ReadFrom::kDevice) {
-    in_context(path.string(), [&] { device = open_past_cache(path); });  // before it is mapped
-  }
-  const LayerReader reader(path);
-  std::vector<std::string> findings = compare_description(reader, manifest, layer);
-  if (findings.empty()) {
-    in_file(path.string(), [&] {
-      FileBytes file(reader, std::move(device), progress);
-      findings = compare_sums(file, reader, layer);
-    });
-  }
-  for (std::string& finding : findings) finding = fmt::format("{}: {}", path.string(), finding);
-  return findings;
+  return in_file(path.string(), [&] {
+    PositionedFile file(path);
+    if (from == ReadFrom::kDevice) file.forget_cached();
+    LayerReader reader(std::move(file));
+    require_description(reader, manifest, layer);
+    if (from == ReadFrom::kDevice) reader.file().make_direct();
+    FileBytes bytes(reader.file(), progress);
+    std::vector<std::string> findings = compare_sums(bytes, reader, layer);
+    for (std::string& finding : findings) finding = fmt::format("{}: {}", path.string(), finding);
+    return findings;
+  });
 }
 
 }  // namespace
 
-void require_header(ConstBytes front, const SafetensorsHeader& header, const Manifest& manifest,
-                    const ManifestLayer& stated) {
-  const auto refuse = [](std::string_view what) {
+void require_description(const LayerReader& reader, const Manifest& manifest,
+                         const ManifestLayer& stated) {
+  const auto differs = [](std::string_view what) {
     throw InputFault(Fault::kMismatch, fmt::format("{}: differs from the manifest", what));
   };
+  if (reader.file().size() != stated.size) {
+    throw InputFault(Fault::kSize, fmt::format("{} bytes, {} in the manifest", reader.file().size(),
+                                               stated.size));
+  }
+  if (reader.compressed() != manifest.compression.zstd) {
+    throw InputFault(Fault::kMismatch,
+                     fmt::format("is {}compressed, but the manifest says otherwise",
+                                 reader.compressed() ? "" : "not "));
+  }
+  const SafetensorsHeader& header = reader.header();
   const size_t count = std::min(header.tensors.size(), stated.tensors.size());
   for (size_t i = 0; i < count; ++i) {
     const ManifestTensor& tensor = stated.tensors[i];
     const bool equal =
         header.tensors[i].name == tensor.name && header.tensors[i].spec == tensor.spec;
-    if (!equal) refuse(tensor.name);
+    if (!equal) differs(tensor.name);
   }
-  if (header.tensors.size() > count) refuse(header.tensors[count].name);
-  if (stated.tensors.size() > count) refuse(stated.tensors[count].name);
-  if (header.metadata != layer_metadata(manifest, stated)) refuse("__metadata__");
-  const std::string expected = layer_header(manifest, stated);
-  if (!std::ranges::equal(front, std::as_bytes(std::span(expected)))) refuse("header");
+  if (header.tensors.size() > count) differs(header.tensors[count].name);
+  if (stated.tensors.size() > count) differs(stated.tensors[count].name);
+  if (header.metadata != layer_metadata(manifest, stated)) differs("__metadata__");
+  if (reader.front() != layer_header(manifest, stated)) differs("header");
 }
 
 void require_layer_file(const LayerReader& reader, const Manifest& manifest,
                         const ManifestLayer& layer) {
-  const std::vector<std::string> findings = compare_description(reader, manifest, layer);
-  if (!findings.empty()) throw Error::input(findings.front());
-  if (checksum_of_mapped(reader.stored()) != layer.xxh3_128) {
+  require_description(reader, manifest, layer);
+  if (checksum_of_file(reader.file()) != layer.xxh3_128) {
     throw Error::input("checksum of the file differs");
   }
 }
@@ -197,9 +167,8 @@ std::vector<std::string> check_layer_headers(const fs::path& directory, const Ma
   for (const ManifestLayer& layer : manifest.layers) {
     const fs::path path = directory / layer.file;
     gather(findings, [&] {
-      for (const std::string& text : compare_description(LayerReader(path), manifest, layer)) {
-        findings.push_back(fmt::format("{}: {}", path.string(), text));
-      }
+      in_file(path.string(),
+              [&] { require_description(LayerReader(PositionedFile(path)), manifest, layer); });
     });
   }
   return findings;

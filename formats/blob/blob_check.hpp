@@ -12,10 +12,11 @@
 
 namespace mxfp4 {
 
-// Throws InputFault (kMismatch), which names the first tensor that differs, unless `front`, the bytes
-// before a layer file's data, is what follows from the manifest. `header`: what it says.
-void require_header(ConstBytes front, const SafetensorsHeader& header, const Manifest& manifest,
-                    const ManifestLayer& stated);
+// Throws InputFault, without the file's name, unless size and compression of a layer file are the
+// manifest's, and its header is what follows from the manifest, byte for byte; names the first tensor
+// that differs.
+void require_description(const LayerReader& reader, const Manifest& manifest,
+                         const ManifestLayer& stated);
 
 // Throws Error::input, without the file's name, unless size, checksum and header of the file are
 // as in the manifest. Call it before data is read. It decodes no data and does not compare the

@@ -159,35 +159,50 @@ bool is_packed_layer(const fs::path& path) {
 }
 
 LayerReader::LayerReader(const fs::path& path)
-    : id_(next_id()), map_(in_file(path.string(), [&] { return MappedFile(path); })) {
-  in_file(path.string(), [&] {
-    const ConstBytes file = map_.bytes();
-    if (!is_zstd(file)) {
-      header_ = parse_safetensors_header(file, file_bytes());
-      return;
-    }
-    entries_ = read_seek_table(file);
+    : LayerReader(in_file(path.string(), [&] { return LayerReader(PositionedFile(path)); })) {}
+
+LayerReader::LayerReader(PositionedFile file) : id_(next_id()), file_(std::move(file)) {
+  const auto read = [&](int64_t offset, int64_t bytes) {
+    UninitializedBytes out(static_cast<size_t>(bytes));
+    file_.read(offset, out);
+    return out;
+  };
+  UninitializedBytes front = read(0, std::min(file_.size(), kSafetensorsLengthBytes));
+  int64_t decoded = file_.size();
+  if (is_zstd(front)) {
+    const int64_t footer = std::min(file_.size(), kSeekFooterBytes);
+    const int64_t table = seek_table_bytes(read(file_.size() - footer, footer), file_.size());
+    entries_ = read_seek_table(read(file_.size() - table, table), file_.size());
     if (entries_.empty()) throw Error::input("the seek table names no frame");
-    const SeekEntry& first = entries_.front();
     const SeekEntry& last = entries_.back();
-    UninitializedBytes front(static_cast<size_t>(first.frame.decoded));
-    decode_frame(file.first(static_cast<size_t>(first.frame.encoded)), first.frame, front);
-    header_ = parse_safetensors_header(front, last.decoded_offset + last.frame.decoded);
-    if (header_.data_start != first.frame.decoded) {
-      throw Error::input("the header is not a frame of its own");
-    }
-  });
+    decoded = last.decoded_offset + last.frame.decoded;
+    front.resize(static_cast<size_t>(entries_.front().frame.decoded));
+    decode(entries_.front(), front);
+  } else {
+    uint64_t length = 0;  // of the header: the parser looks at it again
+    std::memcpy(&length, front.data(), front.size());
+    const uint64_t most = std::min<uint64_t>(length, kMaxSafetensorsHeader);
+    front = read(0, std::min(decoded, kSafetensorsLengthBytes + static_cast<int64_t>(most)));
+  }
+  header_ = parse_safetensors_header(front, decoded);
+  if (compressed() && header_.data_start != std::ssize(front)) {
+    throw Error::input("the header is not a frame of its own");
+  }
+  front_.assign(reinterpret_cast<const char*>(front.data()), front.size());
+}
+
+void LayerReader::decode(const SeekEntry& entry, MutableBytes out) const {
+  thread_local UninitializedBytes encoded;
+  encoded.resize(static_cast<size_t>(entry.frame.encoded));
+  file_.read(entry.encoded_offset, encoded);
+  decode_frame(encoded, entry.frame, out);
 }
 
 ConstBytes LayerReader::decoded(size_t frame, DecodedFrame& kept) const {
   if (kept.reader == id_ && kept.frame == frame) return kept.bytes;
   kept.reader = 0;  // until it is whole
-  const SeekEntry& entry = entries_[frame];
-  const ConstBytes encoded = map_.bytes().subspan(static_cast<size_t>(entry.encoded_offset),
-                                                  static_cast<size_t>(entry.frame.encoded));
-  kept.bytes.resize(static_cast<size_t>(entry.frame.decoded));
-  decode_frame(encoded, entry.frame, kept.bytes);
-  release_pages(encoded);
+  kept.bytes.resize(static_cast<size_t>(entries_[frame].frame.decoded));
+  decode(entries_[frame], kept.bytes);
   kept.reader = id_;
   kept.frame = frame;
   return kept.bytes;
@@ -199,24 +214,15 @@ void LayerReader::read(int64_t offset, MutableBytes out) const {
 }
 
 void LayerReader::read(int64_t offset, MutableBytes out, DecodedFrame& kept) const {
-  const ConstBytes file = map_.bytes();
   int64_t at = header_.data_start + offset;
-  if (!compressed()) {
-    const ConstBytes stored = file.subspan(static_cast<size_t>(at), out.size());
-    std::ranges::copy(stored, out.begin());
-    release_pages(stored);
-    return;
-  }
+  if (!compressed()) return file_.read(at, out);
   auto entry = std::ranges::upper_bound(entries_, at, {}, &SeekEntry::decoded_offset) - 1;
   for (; !out.empty(); ++entry) {
     const auto skip = static_cast<size_t>(at - entry->decoded_offset);
     const auto size = static_cast<size_t>(entry->frame.decoded);
     const size_t take = std::min(size - skip, out.size());
     if (take == size) {
-      const ConstBytes encoded = file.subspan(static_cast<size_t>(entry->encoded_offset),
-                                              static_cast<size_t>(entry->frame.encoded));
-      decode_frame(encoded, entry->frame, out.first(size));
-      release_pages(encoded);
+      decode(*entry, out.first(size));
     } else {
       const ConstBytes whole = decoded(static_cast<size_t>(entry - entries_.begin()), kept);
       std::memcpy(out.data(), whole.data() + skip, take);

@@ -11,7 +11,7 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/seekable_zstd.hpp"
-#include "formats/os/mapped_file.hpp"
+#include "formats/os/positioned_file.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
@@ -54,14 +54,19 @@ struct DecodedFrame {
   UninitializedBytes bytes;
 };
 
-// One layer file. Opening checks header, seek table and sizes; Error::input names the file.
+// One layer file. Opening checks header, seek table and sizes.
 class LayerReader {
  public:
+  // Throws Error::input naming the file.
   explicit LayerReader(const std::filesystem::path& path);
+  // The same of a file that is open; the error's text has no path.
+  explicit LayerReader(PositionedFile file);
 
   [[nodiscard]] const SafetensorsHeader& header() const { return header_; }
-  [[nodiscard]] int64_t file_bytes() const { return static_cast<int64_t>(map_.bytes().size()); }
-  [[nodiscard]] ConstBytes stored() const { return map_.bytes(); }
+  // The bytes before the data, decoded.
+  [[nodiscard]] std::string_view front() const { return front_; }
+  [[nodiscard]] PositionedFile& file() { return file_; }
+  [[nodiscard]] const PositionedFile& file() const { return file_; }
   [[nodiscard]] bool compressed() const { return !entries_.empty(); }
   // The frames of a compressed file, the header being the first.
   [[nodiscard]] const std::vector<SeekEntry>& frames() const { return entries_; }
@@ -70,18 +75,19 @@ class LayerReader {
   [[nodiscard]] uint64_t id() const { return id_; }
 
   // Copies data bytes [offset, offset + out.size()), counted from the start of the data; decodes
-  // only the frames that hold them, and releases their pages of the map. Throws Error::input.
-  // Thread-safe.
+  // only the frames that hold them. Throws Error::input. Thread-safe.
   void read(int64_t offset, MutableBytes out) const;
   // The same. Takes a part of a frame from `kept` if that is the frame, and keeps it there if not.
   // Thread-safe for different `kept`.
   void read(int64_t offset, MutableBytes out, DecodedFrame& kept) const;
 
  private:
+  void decode(const SeekEntry& entry, MutableBytes out) const;
   ConstBytes decoded(size_t frame, DecodedFrame& kept) const;
 
   uint64_t id_;
-  MappedFile map_;
+  PositionedFile file_;
+  std::string front_;
   std::vector<SeekEntry> entries_;  // empty: not compressed
   SafetensorsHeader header_;
 };

@@ -6,8 +6,6 @@
 
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/gather.hpp"
-#include "formats/checksum/checksum.hpp"
-#include "formats/os/mapped_file.hpp"
 
 namespace mxfp4 {
 
@@ -16,15 +14,14 @@ namespace fs = std::filesystem;
 void require_bytes(const fs::path& path, int64_t size, const std::string* sum, ReadFrom from,
                    const std::function<void()>& between) {
   in_file(path.string(), [&] {
-    const MappedFile map(path);
-    if (map.file().size != size) {
-      throw Error::input(fmt::format("{} bytes, {} in the manifest", map.file().size, size));
+    const PositionedFile file =
+        from == ReadFrom::kDevice ? open_past_cache(path) : PositionedFile(path);
+    if (file.size() != size) {
+      throw Error::input(fmt::format("{} bytes, {} in the manifest", file.size(), size));
     }
-    const auto found = [&] {
-      return from == ReadFrom::kDevice ? checksum_past_cache(open_past_cache(path))
-                                       : checksum_of_mapped(map.bytes(), between);
-    };
-    if (sum != nullptr && found() != *sum) throw Error::input("checksum differs");
+    if (sum != nullptr && checksum_of_file(file, between) != *sum) {
+      throw Error::input("checksum differs");
+    }
   });
 }
 

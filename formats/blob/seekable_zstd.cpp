@@ -166,10 +166,6 @@ int64_t seek_table_bytes(ConstBytes end, int64_t file_bytes) {
   return bytes;
 }
 
-std::vector<SeekEntry> read_seek_table(ConstBytes file) {
-  return read_seek_table(file, static_cast<int64_t>(file.size()));
-}
-
 std::vector<SeekEntry> read_seek_table(ConstBytes end, int64_t file_bytes) {
   const int64_t bytes = seek_table_bytes(end, file_bytes);
   const int64_t count = (bytes - kSkippableHeaderBytes - kSeekFooterBytes) / kEntryBytes;

@@ -62,8 +62,6 @@ inline constexpr int64_t kSeekFooterBytes = 9;
 // whole table among them. Checks the magic numbers, that the frames tile the file before the table
 // exactly, and that every size is within bounds. Throws Error::input.
 [[nodiscard]] std::vector<SeekEntry> read_seek_table(ConstBytes end, int64_t file_bytes);
-// The same for a file that is in memory as a whole.
-[[nodiscard]] std::vector<SeekEntry> read_seek_table(ConstBytes file);
 
 // True when `file` starts with a zstd frame.
 [[nodiscard]] bool is_zstd(ConstBytes file);

@@ -286,7 +286,7 @@ int64_t granule_bytes(const RestorePlan& plan, bool compressed) {
     most = std::max(most, 2 * written);
     frames += static_cast<int64_t>(1 + slot.others.size()) * kFrameBytes;
   }
-  return most + (compressed ? frames : 0);
+  return most + (compressed ? frames + kFrameBytes : 0);  // and one as it is stored
 }
 
 // One plan for each distinct layer size; puts into `read_bytes` what Source::read_bytes() says.

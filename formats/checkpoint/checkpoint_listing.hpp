@@ -55,8 +55,7 @@ inline constexpr std::string_view kSafetensorsSuffix = ".safetensors";
 // The same of one file, and the config.json beside it if there is one.
 [[nodiscard]] SourceContents list_file(CheckpointFolder& folder, const std::string& name);
 
-// Of a file of this machine. The bytes are read, not taken from a map: who opens a checkpoint in a
-// library may have no handler for the signal that a truncated map raises.
+// Of a file of this machine.
 [[nodiscard]] FileFront local_front(const std::filesystem::path& path);
 
 // The bytes of a file that its header takes, by its first kSafetensorsLengthBytes bytes: of a file

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/seekable_zstd.hpp"
@@ -16,7 +18,7 @@
 #include "formats/checkpoint/raw_source.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/hdf5/hdf5_source.hpp"
-#include "formats/os/mapped_file.hpp"
+#include "formats/os/positioned_file.hpp"
 #include "formats/remote/far_folder.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
@@ -61,7 +63,7 @@ std::unique_ptr<Source> open_directory(const fs::path& dir) {
   const fs::path manifest = dir / kRawManifest;
   const bool safetensors = holds_safetensors(dir);
   if (is_there(manifest) && (!safetensors || is_raw_manifest(manifest))) return open_raw(manifest);
-  if (safetensors) return open_checkpoint_directory(dir);
+  if (safetensors) return open_safetensors(dir);
   throw Error::input(fmt::format("no checkpoint here: looked for *.safetensors, "
                                  "model.safetensors.index.json and a raw dump's {}",
                                  kRawManifest))
@@ -78,19 +80,25 @@ bool begins_with(ConstBytes bytes, std::string_view text) {
 constexpr std::string_view kHdf5Signature{"\x89HDF\r\n\x1a\n", 8};
 
 // Whether an HDF5 signature follows a user block, of 512 bytes or a power of two times that.
-bool has_user_block(ConstBytes bytes) {
-  for (size_t at = 512; at < bytes.size(); at *= 2) {
-    if (begins_with(bytes.subspan(at), kHdf5Signature)) return true;
+bool has_user_block(const PositionedFile& file) {
+  std::array<std::byte, kHdf5Signature.size()> bytes{};
+  for (int64_t at = 512; at <= file.size() - std::ssize(bytes); at *= 2) {
+    file.read(at, bytes);
+    if (begins_with(bytes, kHdf5Signature)) return true;
   }
   return false;
 }
 
 std::unique_ptr<Source> open_file(const fs::path& path) {
-  const MappedFile map = in_file(path.string(), [&] { return MappedFile(path); });
-  const ConstBytes bytes = map.bytes();
+  const auto [bytes, user_block] = in_file(path.string(), [&] {
+    const PositionedFile file(path);
+    std::vector<std::byte> front(static_cast<size_t>(std::min(file.size(), kTellingBytes)));
+    file.read(0, front);
+    return std::pair(front, has_user_block(file));
+  });
   if (begins_with(bytes, kHdf5Signature)) return open_hdf5(path);
-  if (begins_as_safetensors(bytes)) return open_safetensors_file(path);
-  if (has_user_block(bytes)) return open_hdf5(path);
+  if (begins_as_safetensors(bytes)) return open_safetensors(path);
+  if (user_block) return open_hdf5(path);
   if (bytes.empty()) throw Error::input("the file is empty").in_file(path.string());
   if (path.filename() == kRawManifest || is_raw_manifest(path)) return open_raw(path);
   if (is_zstd(bytes)) {
@@ -98,7 +106,7 @@ std::unique_ptr<Source> open_file(const fs::path& path) {
         .in_file(path.string())
         .hint("a blob's layer file? convert takes a blob by its directory");
   }
-  refuse_pointer(path, bytes.first(std::min(bytes.size(), static_cast<size_t>(kTellingBytes))));
+  refuse_pointer(path, bytes);
   throw Error::input(
       "unknown content: looked for an HDF5 signature, a safetensors "
       "header and a raw dump's manifest")

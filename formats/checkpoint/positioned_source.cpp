@@ -2,65 +2,34 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
-#include <mutex>
-#include <optional>
-#include <system_error>
 #include <utility>
 
-#include "formats/checkpoint/other_files.hpp"
-#include "formats/checkpoint/safetensors_source.hpp"
+#include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
-namespace {
 
-namespace fs = std::filesystem;
-
-std::unique_ptr<Source> open_safetensors(const fs::path& path) {
-  std::error_code error;
-  if (!fs::is_directory(path, error)) {
-    refuse_hub_name(path);
-    return open_safetensors_file(path);
-  }
-  if (!holds_safetensors(path)) {
-    throw Error::input("no *.safetensors here").in_file(path.string());
-  }
-  return open_checkpoint_directory(path);
-}
-
-}  // namespace
-
-struct PositionedSource::OpenedFile {
-  explicit OpenedFile(const FileStatus& then) : status(then) {}
-
-  FileStatus status;  // when its header was read
-  // Null until the file is open. Release and acquire hand over what was opened.
-  std::atomic<const PositionedFile*> ready{nullptr};
-  std::mutex mutex;
-  std::optional<PositionedFile> file;  // guarded by mutex until it is there, and then immutable
-};
-
-PositionedSource::PositionedSource(const fs::path& path)
-    : Source(open_safetensors(path)->contents()) {
-  for (const FileStatus& file : files()) {
-    opened_.emplace(file.path.string(), std::make_unique<OpenedFile>(file));
-  }
+PositionedSource::PositionedSource(SourceContents contents,
+                                   std::vector<std::optional<Sha256Digest>> checksums)
+    : Source(std::move(contents)), checksums_(std::move(checksums)) {
+  for (size_t i = 0; i < files().size(); ++i) file_of_.emplace(files()[i].path.string(), i);
   for (const SourceTensor& tensor : tensors()) {
-    const auto at = opened_.find(tensor.file);
-    if (at == opened_.end() || !tensor.file_offset) {
-      throw Error::internal(fmt::format("{}: it is not known where its bytes lie", tensor.name));
-    }
-    file_of_.push_back(at->second.get());
+    if (file_of_.contains(tensor.file) && tensor.file_offset) continue;
+    throw Error::internal(fmt::format("{}: it is not known where its bytes lie", tensor.name));
   }
+  if (!checksums_.empty()) comparisons_ = std::make_unique<Comparison[]>(tensors().size());
 }
-
-PositionedSource::~PositionedSource() = default;
 
 void PositionedSource::read(size_t index, int64_t offset, MutableBytes out) {
-  const SourceTensor& tensor = require_range(index, offset, std::ssize(out));
+  (void)require_range(index, offset, std::ssize(out));
+  verify_once(index);
+  read_bytes_of(index, offset, out);
+}
+
+void PositionedSource::read_bytes_of(size_t index, int64_t offset, MutableBytes out) const {
   const Place place = place_of(index);
-  in_context(tensor.file, [&] { place.file->read(place.offset + offset, out); });
+  in_file(tensors()[index].file, [&] { place.file->read(place.offset + offset, out); });
 }
 
 void PositionedSource::check_unchanged() const {
@@ -70,22 +39,38 @@ void PositionedSource::check_unchanged() const {
 }
 
 PositionedSource::Place PositionedSource::place_of(size_t index) const {
-  OpenedFile& opened = *file_of_[index];
-  const int64_t offset = *tensors()[index].file_offset;
-  if (const auto* file = opened.ready.load(std::memory_order_acquire)) return {file, offset};
-  const std::scoped_lock lock(opened.mutex);
-  if (!opened.file) {
-    in_file(opened.status.path.string(), [&] {
-      PositionedFile file(start_ / opened.status.path);
-      if (file.size() != opened.status.size) {
-        throw Error::input(fmt::format("changed while it was read: {} bytes, {} when it was opened",
-                                       file.size(), opened.status.size));
-      }
-      opened.file = std::move(file);
+  const SourceTensor& tensor = tensors()[index];
+  const size_t number = file_of_.at(tensor.file);
+  auto file = opened_.get(number, 0, [&] {
+    return in_file(tensor.file, [&] {
+      const FileStatus& then = files()[number];
+      auto opened = std::make_shared<PositionedFile>(start_ / then.path);
+      if (opened->size() == then.size) return opened;
+      throw Error::input(fmt::format("changed while it was read: {} bytes, {} when it was opened",
+                                     opened->size(), then.size));
     });
-    opened.ready.store(&*opened.file, std::memory_order_release);
+  });
+  return {std::move(file), *tensor.file_offset};
+}
+
+void PositionedSource::verify_once(size_t index) {
+  if (checksums_.empty() || !checksums_[index]) return;
+  const SourceTensor& tensor = tensors()[index];
+  Comparison& comparison = comparisons_[index];
+  const std::scoped_lock lock(comparison.mutex);
+  if (!comparison.equal) {
+    UninitializedBytes memory;
+    const auto part = [&](int64_t offset, int64_t bytes) -> ConstBytes {
+      memory.resize(static_cast<size_t>(bytes));
+      read_bytes_of(index, offset, memory);
+      return memory;
+    };
+    comparison.equal = sha256(tensor.spec.bytes(), part) == *checksums_[index];
   }
-  return {&*opened.file, offset};
+  if (*comparison.equal) return;
+  throw Error::input(fmt::format("{}: its bytes do not have the sha256 that the manifest states",
+                                 shown(tensor.name)))
+      .in_file(tensor.file);
 }
 
 }  // namespace mxfp4

@@ -1,14 +1,19 @@
-// A safetensors checkpoint that is read, not mapped: for a library in somebody else's process,
-// where a map of a file that is cut short would end the process, and which must not install a
-// handler for that.
+// A Source whose tensors are byte ranges of files: safetensors and raw dumps. The reader of such a
+// container only has to say where each tensor lies. Files are read, not mapped: a map of a file that
+// another process cuts short would end this process.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
-#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "formats/checkpoint/latest.hpp"
+#include "formats/checksum/sha256.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/positioned_file.hpp"
 #include "formats/source/source.hpp"
@@ -19,30 +24,42 @@ class PositionedSource final : public Source {
  public:
   // Where a tensor's bytes lie.
   struct Place {
-    const PositionedFile* file;  // lives as long as the source
+    std::shared_ptr<const PositionedFile> file;
     int64_t offset;
   };
 
-  // `path` as open_source() takes it: a directory or one file. Throws Error::input, also for a container of another kind. Headers are read, and no byte of a map
-  // is touched.
-  explicit PositionedSource(const std::filesystem::path& path);
-  ~PositionedSource() override;
+  // Each tensor has its file_offset, checked against the file's size. `checksums`: of each tensor, as
+  // the container states them; empty if none has one. Nothing is opened yet.
+  explicit PositionedSource(SourceContents contents,
+                            std::vector<std::optional<Sha256Digest>> checksums = {});
 
-  // Thread-safe.
+  // Thread-safe. The first read of a tensor that has a checksum reads the whole tensor and compares.
   void read(size_t index, int64_t offset, MutableBytes out) override;
+  [[nodiscard]] bool reads_in_parallel() const override { return true; }
   void check_unchanged() const override;
 
-  // Opens the tensor's file if that was not done before: a file of which nothing is asked takes no
-  // descriptor. Thread-safe. Throws Error::input naming the file, also if its size is another
-  // one than when its headers were read.
+  // Opens the tensor's file, unless it is one of those that were used last. Thread-safe. Throws
+  // Error::input naming the file, also if its size is another one than when its header was read.
   [[nodiscard]] Place place_of(size_t index) const;
 
  private:
-  struct OpenedFile;
+  // std::call_once would not do: after an exception some implementations wait forever (GCC bug
+  // 66146).
+  struct Comparison {
+    std::mutex mutex;
+    std::optional<bool> equal;
+  };
+
+  void verify_once(size_t index);
+  void read_bytes_of(size_t index, int64_t offset, MutableBytes out) const;
 
   std::filesystem::path start_ = current_directory();  // files are opened and looked at later
-  std::vector<OpenedFile*> file_of_;                   // by tensor
-  std::map<std::string, std::unique_ptr<OpenedFile>> opened_;  // by path
+  std::unordered_map<std::string, size_t> file_of_;    // path -> index in files()
+  // A checkpoint may have more files than a process may open.
+  static constexpr size_t kMostFiles = 256;
+  mutable Latest<size_t, PositionedFile> opened_{kMostFiles};
+  std::vector<std::optional<Sha256Digest>> checksums_;
+  std::unique_ptr<Comparison[]> comparisons_;  // of each tensor, if there are checksums
 };
 
 }  // namespace mxfp4

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
-#include "formats/checkpoint/mapped_source.hpp"
+#include "formats/checkpoint/positioned_source.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
 #include "formats/os/file.hpp"
@@ -131,10 +132,12 @@ void check_overlaps(const std::vector<RawTensor>& tensors) {
 }
 
 // Whether a file is what numpy.save() writes: the data lies behind a header.
-bool begins_array(ConstBytes file) {
+bool begins_array(const fs::path& path) {
   constexpr std::string_view kMagic = "\x93NUMPY";
-  return file.size() >= kMagic.size() &&
-         std::memcmp(file.data(), kMagic.data(), kMagic.size()) == 0;
+  std::array<char, kMagic.size()> begin{};
+  const InputFile file(path);
+  return file.read_some(begin.data(), begin.size()) == begin.size() &&
+         std::ranges::equal(begin, kMagic);
 }
 
 void check_manifest_keys(const JsonFields& manifest) {
@@ -185,7 +188,6 @@ bool is_raw_manifest(const fs::path& path) {
 
 std::unique_ptr<Source> open_raw(const fs::path& path) {
   SourceContents content{.kind = "raw"};
-  MappedTensors mapped;
   RawManifest manifest = in_file(path.string(), [&] {
     content.files.push_back(describe_file(path));
     return parse_raw_manifest(read_text_file(path, kMaxRawManifestBytes));
@@ -199,34 +201,32 @@ std::unique_ptr<Source> open_raw(const fs::path& path) {
       content.config_json = read_text_file(config, kMaxConfigBytes);
     });
   }
-  std::map<std::string, size_t> map_of;  // file -> index in mapped.maps
+  std::vector<std::optional<Sha256Digest>> checksums;
+  std::map<std::string, size_t> number_of;  // file -> index in content.files
   for (RawTensor& tensor : manifest.tensors) {
     const fs::path file = dir / tensor.file;
     in_file(file.string(), [&] {
-      const auto [at, added] = map_of.emplace(tensor.file, mapped.maps.size());
-      if (added) {
-        mapped.maps.emplace_back(file);
-        content.files.push_back(mapped.maps.back().file());
-      }
-      const ConstBytes bytes = mapped.maps[at->second].bytes();
-      if (tensor.offset + tensor.nbytes > static_cast<int64_t>(bytes.size())) {
+      const auto [at, added] = number_of.emplace(tensor.file, content.files.size());
+      if (added) content.files.push_back(describe_file(file));
+      const int64_t size = content.files[at->second].size;
+      if (tensor.offset + tensor.nbytes > size) {
         throw Error::input(fmt::format("{}: needs bytes {} to {}, the file has {}",
                                        shown(tensor.name), tensor.offset,
-                                       tensor.offset + tensor.nbytes, bytes.size()))
+                                       tensor.offset + tensor.nbytes, size))
             .hint("the file may be truncated");
       }
-      if (tensor.offset == 0 && begins_array(bytes)) {
+      if (tensor.offset == 0 && begins_array(file)) {
         throw Error::input(fmt::format("{}: offset 0 is the header of a NumPy array, not the data",
                                        shown(tensor.name)));
       }
-      mapped.data.push_back(
-          bytes.subspan(static_cast<size_t>(tensor.offset), static_cast<size_t>(tensor.nbytes)));
     });
-    content.tensors.push_back(
-        {.name = std::move(tensor.name), .spec = tensor.spec, .file = file.string()});
-    mapped.checksums.push_back(tensor.checksum);
+    content.tensors.push_back({.name = std::move(tensor.name),
+                               .spec = tensor.spec,
+                               .file = file.string(),
+                               .file_offset = tensor.offset});
+    checksums.push_back(tensor.checksum);
   }
-  return std::make_unique<MappedSource>(std::move(content), std::move(mapped));
+  return std::make_unique<PositionedSource>(std::move(content), std::move(checksums));
 }
 
 }  // namespace mxfp4

@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "formats/checkpoint/checkpoint_listing.hpp"
-#include "formats/checkpoint/mapped_source.hpp"
+#include "formats/checkpoint/other_files.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -24,7 +23,7 @@ bool is_listed(const fs::path& path) {
   return fs::symlink_status(path, error).type() != fs::file_type::not_found;
 }
 
-// A directory of this machine. Keeps a map of every file whose front it read.
+// A directory of this machine.
 class LocalFolder final : public CheckpointFolder {
  public:
   explicit LocalFolder(fs::path dir) : dir_(std::move(dir)) {}
@@ -59,41 +58,18 @@ class LocalFolder final : public CheckpointFolder {
     file = describe_file(dir_ / name);
     return read_text_file(dir_ / name, most);
   }
-  [[nodiscard]] std::vector<FileFront> fronts(const std::vector<std::string>& names) override;
-
-  // A source of these tensors, which reads the maps.
-  [[nodiscard]] std::unique_ptr<Source> source_of(SourceContents listed);
+  [[nodiscard]] std::vector<FileFront> fronts(const std::vector<std::string>& names) override {
+    std::vector<FileFront> fronts;
+    for (const std::string& name : names) {
+      const fs::path path = dir_ / name;
+      in_file(path.string(), [&] { fronts.push_back(local_front(path)); });
+    }
+    return fronts;
+  }
 
  private:
   fs::path dir_;
-  std::vector<MappedFile> maps_;
 };
-
-std::vector<FileFront> LocalFolder::fronts(const std::vector<std::string>& names) {
-  std::vector<FileFront> fronts;
-  for (const std::string& name : names) {
-    const fs::path path = dir_ / name;
-    in_file(path.string(), [&] {
-      maps_.emplace_back(path);
-      fronts.push_back(local_front(path));
-      fronts.back().file = maps_.back().file();
-    });
-  }
-  return fronts;
-}
-
-std::unique_ptr<Source> LocalFolder::source_of(SourceContents listed) {
-  std::map<std::string_view, ConstBytes> bytes_of;
-  for (const MappedFile& map : maps_) bytes_of[map.file().path.native()] = map.bytes();
-  MappedTensors mapped;
-  for (const SourceTensor& tensor : listed.tensors) {
-    mapped.data.push_back(bytes_of.at(tensor.file)
-                              .subspan(static_cast<size_t>(*tensor.file_offset),
-                                       static_cast<size_t>(tensor.spec.bytes())));
-  }
-  mapped.maps = std::move(maps_);
-  return std::make_unique<MappedSource>(std::move(listed), std::move(mapped));
-}
 
 }  // namespace
 
@@ -101,16 +77,18 @@ bool holds_safetensors(const fs::path& dir) {
   return is_listed(dir / index_name(false)) || !LocalFolder(dir).safetensors().empty();
 }
 
-std::unique_ptr<Source> open_safetensors_file(const fs::path& path) {
-  LocalFolder folder(path.parent_path());
-  SourceContents listed = list_file(folder, path.filename().string());
-  return folder.source_of(std::move(listed));
-}
-
-std::unique_ptr<Source> open_checkpoint_directory(const fs::path& dir) {
-  LocalFolder folder(dir);
-  SourceContents listed = list_checkpoint(folder);
-  return folder.source_of(std::move(listed));
+std::unique_ptr<PositionedSource> open_safetensors(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    refuse_hub_name(path);
+    LocalFolder folder(path.parent_path());
+    return std::make_unique<PositionedSource>(list_file(folder, path.filename().string()));
+  }
+  if (!holds_safetensors(path)) {
+    throw Error::input("no *.safetensors here").in_file(path.string());
+  }
+  LocalFolder folder(path);
+  return std::make_unique<PositionedSource>(list_checkpoint(folder));
 }
 
 }  // namespace mxfp4

@@ -5,18 +5,16 @@
 #include <filesystem>
 #include <memory>
 
-#include "formats/source/source.hpp"
+#include "formats/checkpoint/positioned_source.hpp"
 
 namespace mxfp4 {
 
-// Opens one file, and the config.json beside it if there is one.
-[[nodiscard]] std::unique_ptr<Source> open_safetensors_file(const std::filesystem::path& path);
-
-// Opens a directory: the files that its index names; without an index all
-// consolidated*.safetensors, or if there are none, all *.safetensors. (Beside consolidated files,
-// the index names them.) Lists all tensors of the files, whether or not the index names them,
-// files in the natural order of their names. Reads only headers, index and config.json.
-[[nodiscard]] std::unique_ptr<Source> open_checkpoint_directory(const std::filesystem::path& dir);
+// Opens one file, and the config.json beside it if there is one; or a directory: the files that its
+// index names; without an index all consolidated*.safetensors, or if there are none, all
+// *.safetensors. (Beside consolidated files, the index names them.) Lists all tensors of the files,
+// whether or not the index names them, files in the natural order of their names. Reads only headers,
+// index and config.json. Throws Error::input, also for a container of another kind.
+[[nodiscard]] std::unique_ptr<PositionedSource> open_safetensors(const std::filesystem::path& path);
 
 // Whether the directory has a *.safetensors file or a model.safetensors.index.json.
 [[nodiscard]] bool holds_safetensors(const std::filesystem::path& dir);

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <span>
 
-#include "formats/os/mapped_file.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -28,7 +27,6 @@ constexpr Xxh3Lanes kStart = {kPrime32C, kPrime64A, kPrime64B, kPrime64C,
                               kPrime64D, kPrime32B, kPrime64E, kPrime32A};
 // XXH3 hashes inputs of up to this many bytes in other ways, which xxhash.h does.
 constexpr int64_t kLongestShort = 240;
-constexpr size_t kMappedPiece = size_t{4} << 20;
 constexpr size_t kStripe = kernels::kXxh3StripeBytes;
 constexpr size_t kLastStripeSecret = 121;
 constexpr size_t kLowSecret = 11;
@@ -178,18 +176,6 @@ std::string Checksum::hex() const {
 std::string checksum_of(std::string_view text) {
   Checksum sum;
   sum.update(std::as_bytes(std::span(text)));
-  return sum.hex();
-}
-
-std::string checksum_of_mapped(ConstBytes mapped, const std::function<void()>& between) {
-  Checksum sum;
-  while (!mapped.empty()) {
-    if (between) between();
-    const ConstBytes piece = mapped.first(std::min(mapped.size(), kMappedPiece));
-    sum.update(piece);
-    release_pages(piece);
-    mapped = mapped.subspan(piece.size());
-  }
   return sum.hex();
 }
 

@@ -101,9 +101,4 @@ class Checksum {
 // The checksum of a text.
 [[nodiscard]] std::string checksum_of(std::string_view text);
 
-// The checksum of bytes of a mapped file; releases their pages on the way. `between`, if given, is
-// called every few MB and may throw.
-[[nodiscard]] std::string checksum_of_mapped(ConstBytes mapped,
-                                             const std::function<void()>& between = {});
-
 }  // namespace mxfp4

@@ -9,7 +9,7 @@ namespace mxfp4 {
 namespace {
 
 // Large enough for a device's queue, small enough to stay in the cache until it is summed.
-constexpr int64_t kDevicePiece = int64_t{4} << 20;
+constexpr int64_t kPiece = int64_t{4} << 20;
 
 }  // namespace
 
@@ -20,12 +20,12 @@ PositionedFile open_past_cache(const std::filesystem::path& path) {
   return file;
 }
 
-std::string checksum_past_cache(const PositionedFile& file) {
+std::string checksum_of_file(const PositionedFile& file, const std::function<void()>& between) {
   Checksum sum;
-  UninitializedBytes memory(
-      static_cast<size_t>(file.direct_room(std::min(file.size(), kDevicePiece))));
-  for (int64_t at = 0; at < file.size(); at += kDevicePiece) {
-    sum.update(file.read_direct(at, std::min(kDevicePiece, file.size() - at), memory));
+  UninitializedBytes memory(static_cast<size_t>(file.direct_room(std::min(file.size(), kPiece))));
+  for (int64_t at = 0; at < file.size(); at += kPiece) {
+    if (between) between();
+    sum.update(file.read_direct(at, std::min(kPiece, file.size() - at), memory));
   }
   return sum.hex();
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "formats/os/positioned_file.hpp"
@@ -17,8 +18,9 @@ enum class ReadFrom : bool { kCache, kDevice };
 // its text.
 [[nodiscard]] PositionedFile open_past_cache(const std::filesystem::path& path);
 
-// XXH3-128 of the whole file, as 32 hexadecimal digits. `file` comes from open_past_cache(). Throws
-// Error::input, without the path in its text.
-[[nodiscard]] std::string checksum_past_cache(const PositionedFile& file);
+// XXH3-128 of the whole file, as 32 hexadecimal digits. `between`, if given, is called every few MB
+// and may throw. Throws Error::input, without the path in its text.
+[[nodiscard]] std::string checksum_of_file(const PositionedFile& file,
+                                           const std::function<void()>& between = {});
 
 }  // namespace mxfp4

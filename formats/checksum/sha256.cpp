@@ -50,11 +50,17 @@ void compress(State& state, const std::byte* block) {
 
 }  // namespace
 
-Sha256Digest sha256(ConstBytes data) {
+Sha256Digest sha256(int64_t bytes, const std::function<ConstBytes(int64_t, int64_t)>& part) {
+  constexpr int64_t kPiece = int64_t{4} << 20;  // whole blocks
   State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  const size_t whole = data.size() / kBlockBytes * kBlockBytes;
-  for (size_t at = 0; at < whole; at += kBlockBytes) compress(state, data.data() + at);
+  ConstBytes data;
+  size_t whole = 0;
+  for (int64_t at = 0; at < bytes; at += kPiece) {
+    data = part(at, std::min(kPiece, bytes - at));
+    whole = data.size() / kBlockBytes * kBlockBytes;
+    for (size_t i = 0; i < whole; i += kBlockBytes) compress(state, data.data() + i);
+  }
 
   // The rest, a 1 bit, zeros, and the length in bits fill one or two blocks.
   std::array<std::byte, 2 * kBlockBytes> tail{};
@@ -62,7 +68,7 @@ Sha256Digest sha256(ConstBytes data) {
   if (rest != 0) std::memcpy(tail.data(), data.data() + whole, rest);
   tail[rest] = std::byte{0x80};
   const size_t tail_bytes = rest + 9 <= kBlockBytes ? kBlockBytes : 2 * kBlockBytes;
-  const uint64_t bits = uint64_t{data.size()} * 8;
+  const uint64_t bits = static_cast<uint64_t>(bytes) * 8;
   for (size_t i = 0; i < 8; ++i) {
     tail[tail_bytes - 1 - i] = static_cast<std::byte>(bits >> (8 * i) & 0xFF);
   }
@@ -73,6 +79,12 @@ Sha256Digest sha256(ConstBytes data) {
     digest[i] = static_cast<std::byte>(state[i / 4] >> (24 - 8 * (i % 4)) & 0xFF);
   }
   return digest;
+}
+
+Sha256Digest sha256(ConstBytes data) {
+  return sha256(std::ssize(data), [&](int64_t offset, int64_t bytes) {
+    return data.subspan(static_cast<size_t>(offset), static_cast<size_t>(bytes));
+  });
 }
 
 }  // namespace mxfp4

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 
 #include "lib/core/tensor.hpp"
 
@@ -13,5 +15,8 @@ namespace mxfp4 {
 using Sha256Digest = std::array<std::byte, 32>;
 
 [[nodiscard]] Sha256Digest sha256(ConstBytes data);
+// The same of `bytes` bytes, which part(offset, count) gives, in order.
+[[nodiscard]] Sha256Digest sha256(int64_t bytes,
+                                  const std::function<ConstBytes(int64_t, int64_t)>& part);
 
 }  // namespace mxfp4

@@ -169,7 +169,6 @@ void compare_bytes(Repacker& repacker, const Plan& plan, const std::vector<Layer
              if (!buffers.finding.empty()) {
                buffers.finding = fmt::format("{}: {}", paths[piece.file], buffers.finding);
              }
-             repacker.release(job);
            },
        .finish =
            [&](const Job&, CompareBuffers& buffers) {

@@ -139,7 +139,8 @@ RepackPlan plan_repack(OpenedCheckpoint& checkpoint, const Conversion& conversio
   RepackPlan out;
   Source& source = *checkpoint.source;
   if (source.origin() == nullptr) {
-    take_samples(checkpoint.model, source, source.maps(0) || source.is_far() ? kSampleThreads : 1);
+    take_samples(checkpoint.model, source,
+                 source.reads_in_parallel() || source.is_far() ? kSampleThreads : 1);
   }
   PlanOptions plan = plan_options(conversion);
   plan.threads = options.limits.threads;
@@ -241,7 +242,6 @@ void Repack::move_layers(const RunHooks& hooks) {
            [&](const Job& job, InFlight& at) {
              each_piece(job, at,
                         [&](const Piece& piece, OutgoingPiece& out) { writer_.store(piece, out); });
-             repacker_.release(job);
            },
        .finish =
            [&](const Job& job, InFlight& at) {

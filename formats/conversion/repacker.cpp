@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "lib/core/error.hpp"
@@ -54,7 +53,6 @@ void Repacker::read_parts(const Job& job, JobBuffers& buffers) {
     const int64_t expert_bytes = file.assemblies[static_cast<size_t>(slots[s])]->stored.bytes();
     const std::vector<Extent> extents = extents_of(file, slots[s], range);
     if (extents.empty()) continue;  // a parameter that the reference never fills
-    if (all_mapped(extents)) continue;
     const MutableBytes target = buffers.stored[s].get(range.count * expert_bytes);
     size_t at = 0;
     for (const Extent& extent : extents) {
@@ -71,7 +69,6 @@ void Repacker::work(const Job& job, JobBuffers& buffers) {
   buffers.decoded.resize(std::max(buffers.decoded.size(), job.pieces.size()));
   buffers.pieces.assign(job.pieces.size(), {});
   work_buffers_.use([&](WorkBuffers& work) {
-    work.joined.resize(std::max(work.joined.size(), buffers.read.size()));
     work.loaded.resize(std::max(work.loaded.size(), buffers.read.size()));
     for (size_t i = 0; i < job.pieces.size(); ++i) {
       const PlannedFile& file = plan_.files[job.pieces[i].file];
@@ -79,25 +76,6 @@ void Repacker::work(const Job& job, JobBuffers& buffers) {
                  [&] { make_piece(job.pieces[i], i, buffers, work); });
     }
   });
-}
-
-void Repacker::release(const Job& job) const {
-  const Piece& piece = job.pieces.front();  // all take the same experts, as in read()
-  const PlannedFile& file = plan_.files[piece.file];
-  const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
-  const auto slots = slots_read(output);
-  for (size_t s = 0; s < slots.size(); ++s) {
-    ConstBytes together;  // parts of experts that lie one behind another
-    for (const Extent& extent : extents_of(file, slots[s], experts_of(piece, output))) {
-      const ConstBytes part = mapped(extent);
-      if (part.data() == together.data() + together.size()) {
-        together = {together.data(), together.size() + part.size()};
-      } else {
-        source_.release(std::exchange(together, part));
-      }
-    }
-    source_.release(together);
-  }
 }
 
 void Repacker::make_piece(const Piece& piece, size_t index, JobBuffers& buffers,
@@ -129,9 +107,7 @@ ConstBytes Repacker::unchanged(const Piece& piece, const JobBuffers& buffers) {
   const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
   const auto& assembly = file.assemblies[static_cast<size_t>(output.slot)];
   if (output.combination || !output.program.is_identity() || !assembly->identity()) return {};
-  const ExpertRange range = experts_of(piece, output);
-  const ConstBytes bytes =
-      buffers.read[0].empty() ? in_one_view(file, output.slot, range) : buffers.read[0];
+  const ConstBytes bytes = buffers.read[0];
   if (bytes.empty()) return {};
   const size_t granule = bytes.size() / static_cast<size_t>(piece.granules);
   for (size_t at = 0; at < bytes.size(); at += granule) {
@@ -155,27 +131,6 @@ std::vector<Extent> Repacker::extents_of(const PlannedFile& file, Slot slot,
   return extents;
 }
 
-ConstBytes Repacker::mapped(const Extent& extent) const {
-  return source_.view(extent.tensor, extent.offset, extent.bytes);
-}
-
-bool Repacker::all_mapped(const std::vector<Extent>& extents) const {
-  return std::ranges::all_of(extents,
-                             [&](const Extent& extent) { return source_.maps(extent.tensor); });
-}
-
-ConstBytes Repacker::in_one_view(const PlannedFile& file, Slot slot, ExpertRange range) const {
-  const std::vector<Extent> extents = extents_of(file, slot, range);
-  if (extents.empty()) return {};
-  const Extent& first = extents.front();
-  int64_t bytes = 0;
-  for (const Extent& extent : extents) {
-    if (extent.tensor != first.tensor || extent.offset != first.offset + bytes) return {};
-    bytes += extent.bytes;
-  }
-  return source_.view(first.tensor, first.offset, bytes);
-}
-
 void Repacker::check(const PlannedFile& file, Slot slot, ConstBytes granule) {
   if (layout_ == nullptr || !checks_data(*layout_)) return;
   const std::string warning = check_granule(*layout_, {file.loaded, parameters_}, slot, granule);
@@ -191,48 +146,27 @@ ConstBytes Repacker::load(const Piece& piece, int64_t granule, Slot slot, size_t
   const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
   const int64_t experts = output.experts_per_granule;
   if (experts == 1 && assembly.identity()) {
-    return stored_expert(piece, granule, slot, slot_index, buffers, work);
+    return stored_expert(piece, granule, slot, slot_index, buffers);
   }
   const auto loaded_bytes = static_cast<size_t>(assembly.loaded.bytes());
   const MutableBytes loaded =
       work.loaded[slot_index].get(experts * static_cast<int64_t>(loaded_bytes));
   for (int64_t e = 0; e < experts; ++e) {
-    assembly.forward(stored_expert(piece, granule * experts + e, slot, slot_index, buffers, work),
+    assembly.forward(stored_expert(piece, granule * experts + e, slot, slot_index, buffers),
                      loaded.subspan(static_cast<size_t>(e) * loaded_bytes, loaded_bytes));
   }
   return loaded;
 }
 
 ConstBytes Repacker::stored_expert(const Piece& piece, int64_t local, Slot slot, size_t slot_index,
-                                   const JobBuffers& buffers, WorkBuffers& work) {
+                                   const JobBuffers& buffers) const {
   const PlannedFile& file = plan_.files[piece.file];
+  const ConstBytes read = buffers.read[slot_index];
+  if (read.empty()) return {};
   const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
   const auto bytes =
       static_cast<size_t>(file.assemblies[static_cast<size_t>(slot)]->stored.bytes());
-  if (bytes == 0) return {};
-  if (!buffers.read[slot_index].empty()) {
-    const int64_t first = experts_of(piece, output).first;
-    return buffers.read[slot_index].subspan(static_cast<size_t>(local - first) * bytes, bytes);
-  }
-  const ExpertLayer& layer = model_.layers[file.layer];
-  const auto& of_rank = plan_.ranks[file.rank].experts_of(layer.dims.num_experts);
-  const auto global = static_cast<size_t>(of_rank[static_cast<size_t>(local)]);
-  const auto& extents = layer.slot(slot).experts[global];
-  if (extents.size() == 1) {
-    return mapped(extents[0]);
-  }
-  const MutableBytes joined = work.joined[slot_index].get(static_cast<int64_t>(bytes));
-  size_t at = 0;
-  for (const Extent& extent : extents) {
-    const ConstBytes part = mapped(extent);
-    if (part.size() != static_cast<size_t>(extent.bytes)) {
-      throw Error::internal(
-          fmt::format("{} bytes of a tensor are mapped instead of {}", part.size(), extent.bytes));
-    }
-    std::memcpy(joined.data() + at, part.data(), part.size());
-    at += part.size();
-  }
-  return joined;
+  return read.subspan(static_cast<size_t>(local - experts_of(piece, output).first) * bytes, bytes);
 }
 
 std::vector<std::string> Repacker::warnings() const {

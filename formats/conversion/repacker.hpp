@@ -1,5 +1,5 @@
 // Makes the bytes of planned pieces from a source: reads, assembles, runs the layout's program.
-// convert writes these bytes, verify --against compares them.
+// convert writes these bytes, verify --against compares them, a loader brings them to a GPU.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@ namespace mxfp4 {
 struct JobBuffers {
   std::vector<Buffer> stored;      // by slot of the job: bytes read from the source
   std::vector<Buffer> decoded;     // by piece of the job: its bytes as they will be written
-  std::vector<ConstBytes> pieces;  // by piece: its bytes, in `decoded`, or unchanged in the source
-  std::vector<MutableBytes> read;  // by slot: what read() filled; empty if the source is mapped
+  std::vector<ConstBytes> pieces;  // by piece: its bytes, in `decoded`, or unchanged in `stored`
+  std::vector<MutableBytes> read;  // by slot: what read() filled
 };
 
 class Repacker {
@@ -34,13 +34,10 @@ class Repacker {
 
   // Tells the source what read() of these jobs, in this order, will ask of it.
   void expect(std::span<const Job> jobs);
-  // Read stage: fetches what is neither mapped nor made by several threads. One call at a time.
+  // Read stage: fetches what several threads may not. One call at a time.
   void read(const Job& job, JobBuffers& buffers);
   // Work stage: fills buffers.pieces, one span a piece. Thread-safe for different buffers.
   void work(const Job& job, JobBuffers& buffers);
-
-  // Releases the source's mapped bytes of a job whose pieces are no longer needed. Thread-safe.
-  void release(const Job& job) const;
 
   // The layouts' warnings about the data ("input scales differ..."), each text once, sorted.
   [[nodiscard]] std::vector<std::string> warnings() const;
@@ -49,7 +46,6 @@ class Repacker {
   // Buffers of a worker. JobBuffers do not hold them because there are more jobs in flight than
   // workers.
   struct WorkBuffers {
-    std::vector<Buffer> joined;  // by slot of the job: one expert's parts put together
     std::vector<Buffer> loaded;  // by slot: one granule in the loaded layout
     Buffer scratch;
   };
@@ -61,23 +57,18 @@ class Repacker {
 
   void read_parts(const Job& job, JobBuffers& buffers);
   void make_piece(const Piece& piece, size_t index, JobBuffers& buffers, WorkBuffers& work);
-  // The piece's bytes in the source, if they are written unchanged; else empty.
+  // The piece's bytes as they were read, if they are written unchanged; else empty.
   ConstBytes unchanged(const Piece& piece, const JobBuffers& buffers);
   // Where the source holds these experts, in their order.
   [[nodiscard]] std::vector<Extent> extents_of(const PlannedFile& file, Slot slot,
                                                ExpertRange range) const;
-  // The extent's bytes in the source's map; empty if it is not mapped.
-  [[nodiscard]] ConstBytes mapped(const Extent& extent) const;
-  [[nodiscard]] bool all_mapped(const std::vector<Extent>& extents) const;
-  // The bytes of these experts, if they lie one behind another in a mapped tensor; else empty.
-  [[nodiscard]] ConstBytes in_one_view(const PlannedFile& file, Slot slot, ExpertRange range) const;
   // Runs the layout's check of one granule's loaded bytes, and keeps its warning.
   void check(const PlannedFile& file, Slot slot, ConstBytes granule);
   // One granule of `slot` in the loaded layout; `slot_index` picks the buffers.
   ConstBytes load(const Piece& piece, int64_t granule, Slot slot, size_t slot_index,
                   const JobBuffers& buffers, WorkBuffers& work);
   ConstBytes stored_expert(const Piece& piece, int64_t local, Slot slot, size_t slot_index,
-                           const JobBuffers& buffers, WorkBuffers& work);
+                           const JobBuffers& buffers) const;
 
   Source& source_;
   const ModelLayers& model_;

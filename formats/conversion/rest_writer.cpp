@@ -126,7 +126,7 @@ class SummedFile {
   SummedFile(const Directory& directory, const std::string& name)
       : name_(name), file_(directory, name) {}
   void append(ConstBytes bytes) {
-    sum_.update(bytes);  // first: reading notes a truncated map, writing would only fail
+    sum_.update(bytes);
     file_.append(bytes);
   }
   void commit(const RestHooks& hooks) {
@@ -146,14 +146,6 @@ void read_tensor(Source& source, size_t index, Buffer& buffer,
   const TensorSpec& spec = source.tensors()[index].spec;
   const int64_t bytes = spec.bytes();
   if (bytes == 0) return;
-  ConstBytes mapped = source.view(index, 0, bytes);
-  while (!mapped.empty()) {
-    const ConstBytes piece = mapped.first(std::min(mapped.size(), static_cast<size_t>(kCopyPiece)));
-    each_piece(piece);
-    source.release(piece);
-    mapped = mapped.subspan(piece.size());
-    if (mapped.empty()) return;
-  }
   // Pieces are whole rows if rows fit, so that a chunked source decodes no chunk twice needlessly.
   const int64_t rows = spec.shape.rank() == 0 ? 1 : spec.shape[0];
   const int64_t row = bytes / rows;

@@ -13,7 +13,7 @@
 #include "formats/hdf5/hdf5_file.hpp"
 #include "formats/hdf5/hdf5_index.hpp"
 #include "formats/os/child_process.hpp"
-#include "formats/os/mapped_file.hpp"
+#include "formats/os/positioned_file.hpp"
 #include "formats/source/natural_order.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
@@ -39,7 +39,7 @@ class Hdf5Source final : public Source {
  public:
   explicit Hdf5Source(const std::filesystem::path& path)
       : name_(path.string()),
-        map_(path),
+        file_(path),
         window_(kWindow),
         child_("the HDF5 library", [this, file = std::shared_ptr<Hdf5File>()](
                                        std::string_view request, const Emit& emit) mutable {
@@ -51,7 +51,7 @@ class Hdf5Source final : public Source {
                      window_.bytes().first(static_cast<size_t>(read.size)));
         }) {
     contents_.kind = "hdf5";
-    contents_.files.push_back(map_.file());
+    contents_.files.push_back(describe_file(path));
     Hdf5Index index = decode_hdf5_index(child_.ask(""));
     contents_.attributes = std::move(index.attributes);
     check_attribute(contents_.attributes, "format", {"mxfp4-hdf5"});
@@ -69,7 +69,7 @@ class Hdf5Source final : public Source {
     std::ranges::sort(datasets_, natural_less, &Hdf5Dataset::name);
     for (const Hdf5Dataset& dataset : datasets_) {
       in_context(shown(dataset.name), [&] {
-        dataset.check(map_.file().size);
+        dataset.check(file_.size());
         if (!contents_.tensors.empty() && contents_.tensors.back().name == dataset.name) {
           throw Error::input("two datasets have this name");
         }
@@ -80,11 +80,8 @@ class Hdf5Source final : public Source {
 
   void read(size_t index, int64_t offset, MutableBytes out) override {
     const Hdf5Dataset& dataset = dataset_of(index, offset, std::ssize(out));
-    if (maps(index)) {
-      std::ranges::copy(mapped(dataset, offset, static_cast<int64_t>(out.size())), out.begin());
-      return;
-    }
     in_context(name_ + ": " + shown(dataset.name), [&] {
+      if (dataset.file_offset >= 0) return file_.read(dataset.file_offset + offset, out);
       while (!out.empty()) {
         const size_t size = std::min(out.size(), kWindow);
         const ReadRequest request{dataset.number, offset, static_cast<int64_t>(size)};
@@ -96,17 +93,6 @@ class Hdf5Source final : public Source {
     });
   }
 
-  [[nodiscard]] bool maps(size_t index) const override {
-    return datasets_.at(index).file_offset >= 0;
-  }
-
-  [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override {
-    if (!maps(index)) return {};
-    return mapped(dataset_of(index, offset, size), offset, size);
-  }
-
-  void release(ConstBytes view) const noexcept override { release_pages(view); }
-
  private:
   // Whole elements of a dataset.
   const Hdf5Dataset& dataset_of(size_t index, int64_t offset, int64_t size) const {
@@ -116,13 +102,8 @@ class Hdf5Source final : public Source {
         fmt::format("read of {} bytes at {}, elements have {}", size, offset, width));
   }
 
-  [[nodiscard]] ConstBytes mapped(const Hdf5Dataset& dataset, int64_t offset, int64_t size) const {
-    return map_.bytes().subspan(static_cast<size_t>(dataset.file_offset + offset),
-                                static_cast<size_t>(size));
-  }
-
   std::string name_;
-  MappedFile map_;
+  PositionedFile file_;  // of contiguous datasets
   SharedMemory window_;
   ChildProcess child_;
   std::vector<Hdf5Dataset> datasets_;

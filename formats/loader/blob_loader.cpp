@@ -98,53 +98,25 @@ const BlobLoader::Layer& BlobLoader::opened(size_t layer) const {
   std::call_once(slot.once, [&] {
     const ManifestLayer& stated = manifest_.layers[layer];
     in_context((directory_ / stated.file).string(), [&] { slot.layer = open_layer(stated); });
-    if (direct_) slot.layer->file.make_direct();
+    if (direct_) slot.layer->reader.file().make_direct();
   });
   return *slot.layer;
 }
 
 BlobLoader::Layer BlobLoader::open_layer(const ManifestLayer& stated) const {
   const std::filesystem::path path = directory_ / stated.file;
-  Layer layer{.path = path, .file = PositionedFile(start_ / path)};
-  const PositionedFile& file = layer.file;
+  PositionedFile file(start_ / path);
   if (file.size() != stated.size) {
     throw InputFault(Fault::kSize,
                      fmt::format("{} bytes, {} in the manifest", file.size(), stated.size));
   }
-  const auto read = [&](int64_t offset, int64_t bytes) {
-    UninitializedBytes out(static_cast<size_t>(bytes));
-    file.read(offset, out);
-    return out;
-  };
-  UninitializedBytes front = read(0, std::min<int64_t>(file.size(), kSafetensorsLengthBytes));
-  int64_t decoded = file.size();
-  if (is_zstd(front) != manifest_.compression.zstd) {
-    throw InputFault(Fault::kMismatch, "the manifest says otherwise whether it is compressed");
-  }
-  if (manifest_.compression.zstd) {
-    const int64_t footer = std::min(file.size(), kSeekFooterBytes);
-    const int64_t table = seek_table_bytes(read(file.size() - footer, footer), file.size());
-    layer.frames = read_seek_table(read(file.size() - table, table), file.size());
-    if (layer.frames.empty()) throw Error::input("the seek table names no frame");
-    const FrameInfo& first = layer.frames.front().frame;
-    const SeekEntry& last = layer.frames.back();
-    decoded = last.decoded_offset + last.frame.decoded;
-    front.resize(static_cast<size_t>(first.decoded));
-    decode_frame(read(0, first.encoded), first, front);
-  } else {
-    uint64_t length = 0;  // of the header: the parser looks at it again
-    std::memcpy(&length, front.data(), front.size());
-    const uint64_t most = std::min<uint64_t>(length, kMaxSafetensorsHeader);
-    front = read(0, std::min(file.size(), kSafetensorsLengthBytes + static_cast<int64_t>(most)));
-  }
-  const SafetensorsHeader header = parse_safetensors_header(front, decoded);
-  layer.data_start = header.data_start;
-  layer.header_text.assign(reinterpret_cast<const char*>(front.data()) + kSafetensorsLengthBytes,
-                           static_cast<size_t>(header.data_start - kSafetensorsLengthBytes));
-  require_header(front, header, manifest_, stated);
+  Layer layer{.path = path, .reader = LayerReader(std::move(file))};
+  require_description(layer.reader, manifest_, stated);
+  layer.header_text = layer.reader.front().substr(kSafetensorsLengthBytes);
+  const SafetensorsHeader& header = layer.reader.header();
   for (const SafetensorsTensor& tensor : header.tensors) layer.offsets.push_back(tensor.begin);
-  layer.offsets.push_back(decoded - header.data_start);
-  if (!layer.frames.empty()) check_frames(layer.frames, layer.data_start, layer.offsets);
+  layer.offsets.push_back(header.tensors.empty() ? 0 : header.tensors.back().end);
+  if (layer.reader.compressed()) check_frames(layer.frames(), layer.data_start(), layer.offsets);
   return layer;
 }
 
@@ -171,15 +143,15 @@ int64_t BlobLoader::best_piece(size_t layer, size_t tensor) const {
 }
 
 bool BlobLoader::cuts_anywhere(size_t layer, size_t /*tensor*/) const {
-  return opened(layer).frames.empty();
+  return opened(layer).frames().empty();
 }
 
 std::vector<LoadPiece> BlobLoader::pieces(size_t layer, size_t tensor, int64_t begin, int64_t bytes,
                                           int64_t limit) const {
   if (cuts_anywhere(layer, tensor)) return cut_granules(tensor, begin, bytes, limit, 1);
   const Layer& in = opened(layer);
-  int64_t at = in.data_start + in.offsets[tensor] + begin;  // in the decoded file
-  auto frame = std::ranges::upper_bound(in.frames, at, {}, &SeekEntry::decoded_offset) - 1;
+  int64_t at = in.data_start() + in.offsets[tensor] + begin;  // in the decoded file
+  auto frame = std::ranges::upper_bound(in.frames(), at, {}, &SeekEntry::decoded_offset) - 1;
   std::vector<LoadPiece> pieces;
   for (const int64_t end = at + bytes; at < end; at += pieces.back().bytes) {
     if (frame->decoded_offset + frame->frame.decoded <= at) ++frame;
@@ -196,9 +168,9 @@ std::vector<LoadPiece> BlobLoader::pieces(size_t layer, size_t tensor, int64_t b
 void BlobLoader::read_piece(size_t layer, const LoadPiece& piece, MutableBytes out,
                             LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const {
   const Layer& in = opened(layer);
-  if (piece.frame != nullptr) return read_frame(in.file, piece, out, buffers, check, sum);
-  const int64_t offset = in.data_start + in.offsets[piece.tensor] + piece.begin;
-  read_plain(in.file, offset, out, buffers.direct, sum);
+  if (piece.frame != nullptr) return read_frame(in.file(), piece, out, buffers, check, sum);
+  const int64_t offset = in.data_start() + in.offsets[piece.tensor] + piece.begin;
+  read_plain(in.file(), offset, out, buffers.direct, sum);
 }
 
 void BlobLoader::read_frame(const PositionedFile& file, const LoadPiece& piece, MutableBytes out,
@@ -244,14 +216,14 @@ void BlobLoader::check_file(size_t layer, const LoadOptions& options) const {
   const auto read_part = [&](size_t number, LoadBuffers& buffers) {
     throw_if_cancelled(options.cancel);
     const int64_t begin = static_cast<int64_t>(number) * kCheckedBytes;
-    buffers.decoded.resize(static_cast<size_t>(std::min(kCheckedBytes, in.file.size() - begin)));
+    buffers.decoded.resize(static_cast<size_t>(std::min(kCheckedBytes, in.file().size() - begin)));
     ChecksumPart part;
     part.begin(begin);
-    read_plain(in.file, begin, buffers.decoded, buffers.direct, &part);
+    read_plain(in.file(), begin, buffers.decoded, buffers.direct, &part);
     sum.add(number, std::move(part));
   };
   in_context(in.path.string(), [&] {
-    const int64_t parts = (in.file.size() + kCheckedBytes - 1) / kCheckedBytes;
+    const int64_t parts = (in.file().size() + kCheckedBytes - 1) / kCheckedBytes;
     run_on_threads<LoadBuffers>(options.threads, static_cast<size_t>(parts), read_part);
     if (sum.hex() != manifest_.layers[layer].xxh3_128) {
       throw InputFault(Fault::kChecksum, "checksum of the file differs");

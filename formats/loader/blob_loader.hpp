@@ -1,17 +1,17 @@
-// Reads the layers of a blob. mxfp4_repack.h states the contract. Files are read, not mapped:
-// mapping needs a signal handler, which a library must not install.
+// Reads the layers of a blob. mxfp4_repack.h states the contract.
 #pragma once
 
 #include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "formats/blob/blob_reader.hpp"
 #include "formats/loader/load_source.hpp"
 #include "formats/os/file.hpp"
-#include "formats/os/positioned_file.hpp"
 
 namespace mxfp4 {
 
@@ -32,7 +32,7 @@ class BlobLoader final : public LoadSource {
     return opened(layer).header_text;
   }
   [[nodiscard]] bool is_direct(size_t layer) const override {
-    return opened(layer).file.is_direct();
+    return opened(layer).file().is_direct();
   }
   // A whole tensor has a checksum, and so has each frame.
   void check_verifiable(const LoadRequest& request) const override;
@@ -53,11 +53,12 @@ class BlobLoader final : public LoadSource {
  private:
   struct Layer {
     std::filesystem::path path;
-    PositionedFile file;
-    int64_t data_start = 0;  // in the decoded file
+    LayerReader reader;
     std::string header_text = {};
-    std::vector<SeekEntry> frames = {};  // of a compressed file
-    std::vector<int64_t> offsets = {};   // from data_start: of each tensor, then of the data's end
+    std::vector<int64_t> offsets = {};  // from the data's start: of each tensor, then of its end
+    [[nodiscard]] const PositionedFile& file() const { return reader.file(); }
+    [[nodiscard]] std::span<const SeekEntry> frames() const { return reader.frames(); }
+    [[nodiscard]] int64_t data_start() const { return reader.header().data_start; }
   };
   // A layer, and whether it was opened.
   struct LayerSlot {

@@ -10,6 +10,7 @@
 
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/planned.hpp"
+#include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/conversion/source_sample.hpp"
 #include "formats/decision/decide.hpp"
@@ -85,7 +86,7 @@ CheckpointLoader::CheckpointLoader(const std::filesystem::path& checkpoint,
     : path_(checkpoint), serial_(next_serial()) {
   manifest_ = in_context("conversion", [&] { return read_conversion(conversion); });
   describe_plain(manifest_);
-  source_ = std::make_shared<PositionedSource>(checkpoint);
+  source_ = open_safetensors(checkpoint);
   in_context(checkpoint.string(), [&] {
     if (const auto differs = checkpoint_difference(manifest_, *source_, kSampleThreads)) {
       throw InputFault(Fault::kMismatch,
@@ -102,7 +103,7 @@ CheckpointLoader::CheckpointLoader(const std::filesystem::path& checkpoint,
 CheckpointLoader::CheckpointLoader(const std::filesystem::path& checkpoint,
                                    CheckpointRequest request)
     : path_(checkpoint), serial_(next_serial()) {
-  source_ = std::make_shared<PositionedSource>(checkpoint);
+  source_ = open_safetensors(checkpoint);
   request.checkpoint.path = checkpoint;
   made_.input = open_checkpoint(source_, request.checkpoint, *request.request.rules);
   const Conversion conversion = decide_conversion(request.request, &made_.input);
@@ -143,8 +144,8 @@ void require_same_checkpoint(const std::filesystem::path& checkpoint, std::strin
           "cannot be compared: the blob says nothing of its checkpoint's bytes; an older "
           "mxfp4-repack wrote it");
     }
-    PositionedSource source(checkpoint);
-    if (const auto differs = checkpoint_difference(manifest, source, kSampleThreads)) {
+    const auto source = open_safetensors(checkpoint);
+    if (const auto differs = checkpoint_difference(manifest, *source, kSampleThreads)) {
       throw InputFault(Fault::kMismatch, fmt::format("is not the blob's checkpoint: {}", *differs));
     }
   });

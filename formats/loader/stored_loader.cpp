@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "formats/blob/planned.hpp"
+#include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 
@@ -19,7 +20,7 @@ std::unique_ptr<PositionedSource> open_one_file(const std::filesystem::path& fil
   if (std::filesystem::is_directory(file, error)) {
     throw Error::input("is a directory, expected one safetensors file").in_file(file.string());
   }
-  return std::make_unique<PositionedSource>(file);
+  return open_safetensors(file);
 }
 
 }  // namespace

@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "formats/os/interrupts.hpp"
-#include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -29,16 +28,6 @@ constexpr size_t kMaxSpans = 64;
 [[noreturn]] void fail(const std::filesystem::path& path, std::string_view action) {
   const int code = errno;
   throw Error::output(fmt::format("{}: {}", action, std::strerror(code))).in_file(path.string());
-}
-
-// A system call that meets missing pages of a truncated map fails, but raises no signal. Reading
-// the pages here does, and the handler notes the file.
-void touch(std::span<const iovec> parts) {
-  constexpr size_t kPage = 4096;  // of the smallest pages; larger ones are touched more than once
-  for (const iovec& part : parts) {
-    const auto* bytes = static_cast<const volatile std::byte*>(part.iov_base);
-    for (size_t at = 0; at < part.iov_len; at += kPage) (void)bytes[at];
-  }
 }
 
 // Six characters that no other process is likely to choose; O_EXCL refuses the name if one did.
@@ -83,7 +72,6 @@ void AtomicFile::discard() {
 void AtomicFile::append(ConstBytes bytes) { write_at(size_, {&bytes, 1}); }
 
 void AtomicFile::write_at(int64_t offset, std::span<const ConstBytes> spans) {
-  check_truncation();
   std::array<iovec, kMaxSpans> parts;
   while (!spans.empty()) {
     const size_t count = std::min(spans.size(), parts.size());
@@ -109,8 +97,6 @@ int64_t AtomicFile::write_parts(std::span<iovec> parts, int64_t offset) {
     if (result < 0 || nothing) {
       const int code = write_error(result);
       if (!nothing && interrupts.again()) continue;
-      if (code == EFAULT) touch(parts);
-      check_truncation();
       errno = code;
       fail(target(), "cannot write");
     }
@@ -129,7 +115,6 @@ int64_t AtomicFile::write_parts(std::span<iovec> parts, int64_t offset) {
 }
 
 void AtomicFile::commit(const std::function<void()>& before) {
-  check_truncation();
   errno = sync_file(descriptor_);
   if (errno != 0) fail(target(), "cannot fsync");
   if (before) before();

@@ -21,8 +21,7 @@ namespace mxfp4 {
 // temporary file's name has 12 more than the file's.
 inline constexpr size_t kMaxAtomicName = 255 - 12;
 
-// Errors are Error::output naming the file's path; Error::input if a mapped file was truncated, so
-// that nothing made from its bytes is published.
+// Errors are Error::output naming the file's path.
 class AtomicFile {
  public:
   // Creates the temporary, in the directory.

@@ -1,10 +1,5 @@
 // The interface that every container of tensors implements. checkpoint/open_source.hpp recognises
 // the container by a file's content.
-//
-// Every source can read(). A source whose container stores plain bytes also gives a view() of its
-// map, which saves a copy into a buffer. Measured with one thread, five pairs of runs: read()
-// instead of view() takes 1.05 to 1.24 times the processor time with uncompressed MARLIN; TRTLLM
-// (0.97 to 1.11) and EMULATION (0.24 to 1.04) show no clear difference (tests/bench/README.md).
 #pragma once
 
 #include <cstdint>
@@ -118,22 +113,6 @@ class Source {
 
   // Bytes of memory that each thread in read() takes beside `out`, without schedules.
   [[nodiscard]] virtual int64_t read_bytes() const { return 0; }
-
-  // Whether view() gives the bytes of tensor `index`. Thread-safe.
-  [[nodiscard]] virtual bool maps(size_t index) const {
-    (void)index;
-    return false;
-  }
-
-  // The bytes that read() would copy, in the container's map; empty unless maps(index). Valid as
-  // long as the source. Thread-safe. Throws like read().
-  [[nodiscard]] virtual ConstBytes view(size_t index, int64_t offset, int64_t size) const {
-    (void)index, (void)offset, (void)size;
-    return {};
-  }
-
-  // Advises that bytes which view() returned will not be read again soon. Thread-safe.
-  virtual void release(ConstBytes view) const noexcept { (void)view; }
 
   // The names of the files beside a far source's tensors; `complete`: false if there may be others.
   [[nodiscard]] virtual std::vector<std::string> names_beside(bool& complete) const {

@@ -2,7 +2,6 @@
 //   FAULT_PAGE_BYTES=N   the system's pages have N bytes, a multiple of the real ones' size: sysconf() says
 //                        so, maps begin at multiples of N, and a call about memory elsewhere ends the
 //                        program, though it be advice whose failure nobody sees
-//   FAULT_PAGE_HIDDEN=1  sysconf() does not say so
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -55,8 +54,7 @@ void* find_page(size_t bytes) {
 extern "C" {
 
 long sysconf(int what) noexcept {
-  const bool told = played_page != 0 && std::getenv("FAULT_PAGE_HIDDEN") == nullptr;
-  if (what == _SC_PAGESIZE && told) return played_page;
+  if (what == _SC_PAGESIZE && played_page != 0) return played_page;
   return real(&sysconf, "sysconf")(what);
 }
 int getpagesize() noexcept {

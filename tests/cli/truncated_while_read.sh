@@ -32,10 +32,3 @@ left = [name for _, _, names in os.walk(BESIDE) for name in names]
 assert not [name for name in left if ".tmp-" in name], left
 PY
 "$python" race.py "$BIN"
-# ThreadSanitizer's runtime maps memory before a preloaded library's own functions can be found.
-if grep -q '__tsan_init' "$BIN"; then exit 0; fi
-# What is missing is replaced by whole pages, of whatever size. Python itself gives back smaller ones.
-{ declare -f preloaded played_pages && printf 'FAULTS=%q BIN=%q\nplayed_pages 65536 "$BIN" "$@"\n' "$FAULTS" "$BIN"; } >played.bash
-printf '#!/usr/bin/env bash\n. %q/played.bash\n' "$PWD" >played
-chmod +x played
-"$python" race.py ./played

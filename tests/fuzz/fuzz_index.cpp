@@ -29,7 +29,7 @@ std::string safetensors(std::string_view tensor) {
 
 void read_checkpoint(const Folder& folder) {
   mxfp4::fuzz::only_input_errors([&] {
-    const std::unique_ptr<mxfp4::Source> source = mxfp4::open_checkpoint_directory(folder.path());
+    const std::unique_ptr<mxfp4::Source> source = mxfp4::open_safetensors(folder.path());
     for (size_t i = 0; i < source->tensors().size(); ++i) {
       const mxfp4::SourceTensor& tensor = source->tensors()[i];
       if (fs::path(tensor.file).parent_path() != folder.path()) std::abort();

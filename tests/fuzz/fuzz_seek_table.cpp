@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     int64_t encoded = 0;
     int64_t decoded = 0;
     std::vector<std::byte> out;
-    for (const auto& [frame, encoded_offset, decoded_offset] : mxfp4::read_seek_table(file)) {
+    for (const auto& [frame, encoded_offset, decoded_offset] :
+         mxfp4::read_seek_table(file, std::ssize(file))) {
       if (encoded_offset != encoded || decoded_offset != decoded) std::abort();
       encoded += frame.encoded;
       decoded += frame.decoded;

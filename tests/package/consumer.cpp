@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 std::vector<std::byte> data_of(const fs::path& path) {
   const mxfp4::LayerReader reader(path);
   std::vector<std::byte> data(
-      static_cast<size_t>(reader.file_bytes() - reader.header().data_start));
+      static_cast<size_t>(reader.file().size() - reader.header().data_start));
   reader.read(0, data);
   return data;
 }

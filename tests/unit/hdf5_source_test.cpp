@@ -24,12 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 using test::kContainers;
 
-std::vector<std::byte> read_all(Source& source, size_t index) {
-  std::vector<std::byte> out(static_cast<size_t>(source.tensors()[index].spec.bytes()));
-  source.read(index, 0, out);
-  return out;
-}
-
 std::map<std::string, size_t> index_of(const Source& source) {
   std::map<std::string, size_t> out;
   for (size_t i = 0; i < source.tensors().size(); ++i) out[source.tensors()[i].name] = i;
@@ -46,7 +40,7 @@ std::string hdf5_refusal(const fs::path& path) {
   try {
     const auto source = open_source(path);
     for (size_t i = 0; i < source->tensors().size(); ++i) {
-      if (source->tensors()[i].spec.bytes() < (16 << 20)) (void)read_all(*source, i);
+      if (source->tensors()[i].spec.bytes() < (16 << 20)) (void)test::read_all(*source, i);
     }
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInput);
@@ -77,7 +71,7 @@ TEST(Hdf5Source, GivesTheGoldenBytes) {
     for (size_t i = 0; i < count; ++i) {
       const SourceTensor& tensor = source->tensors()[i];
       const auto& want = golden.at(tensor.name);
-      EXPECT_EQ(test::hex(sha256(read_all(*source, i))), want.at("sha256").get<std::string>())
+      EXPECT_EQ(test::hex(sha256(test::read_all(*source, i))), want.at("sha256").get<std::string>())
           << tensor.name;
       EXPECT_EQ(dtype_name(tensor.spec.dtype), want.at("dtype").get<std::string>());
     }
@@ -110,7 +104,7 @@ class Hdf5Variety : public testing::TestWithParam<const char*> {
     SCOPED_TRACE(name);
     const size_t index = at_.at(name);
     EXPECT_EQ(source_->tensors()[index].spec, spec);
-    EXPECT_EQ(read_all(*source_, index), bytes);
+    EXPECT_EQ(test::read_all(*source_, index), bytes);
   }
   std::unique_ptr<Source> source_;
   std::map<std::string, size_t> at_;
@@ -148,7 +142,7 @@ TEST_P(Hdf5Variety, ReadsElementTypes) {
   expect("layers.2.u16", {DType::kU16, {3, 4}}, bytes_u16(12));
   EXPECT_EQ(source_->tensors()[at_.at("layers.2.f16")].spec.dtype, DType::kF16);
   EXPECT_EQ(source_->tensors()[at_.at("layers.2.f32")].spec.dtype, DType::kF32);
-  const auto f64 = read_all(*source_, at_.at("layers.2.f64"));  // stored big-endian
+  const auto f64 = test::read_all(*source_, at_.at("layers.2.f64"));  // stored big-endian
   double second = 0;
   std::memcpy(&second, f64.data() + 8, 8);
   EXPECT_EQ(second, 48.0);
@@ -168,7 +162,7 @@ TEST_P(Hdf5Variety, AnyElementsGiveTheSameBytes) {
   std::mt19937 random(kSeed);
   for (size_t i = 0; i < source_->tensors().size(); ++i) {
     const TensorSpec& spec = source_->tensors()[i].spec;
-    const std::vector<std::byte> whole = read_all(*source_, i);
+    const std::vector<std::byte> whole = test::read_all(*source_, i);
     const int64_t width = dtype_bytes(spec.dtype);
     const int64_t elements = spec.shape.elements();
     for (int round = 0; round < 200; ++round) {
@@ -183,19 +177,6 @@ TEST_P(Hdf5Variety, AnyElementsGiveTheSameBytes) {
       EXPECT_THROW(source_->read(i, 1, {}), Error);
     }
   }
-}
-
-TEST_P(Hdf5Variety, MapsContiguousLittleEndianDataOnly) {
-  const size_t contiguous = at_.at("layers.2.contiguous");
-  const ConstBytes view = source_->view(contiguous, 63, 126);
-  const auto want = bytes_u8(5 * 7 * 9);
-  EXPECT_TRUE(std::equal(view.begin(), view.end(), want.begin() + 63, want.begin() + 63 + 126));
-  EXPECT_TRUE(source_->maps(contiguous));
-  EXPECT_FALSE(source_->maps(at_.at("layers.10.gzip")));
-  EXPECT_FALSE(source_->maps(at_.at("layers.2.big_endian")));
-  EXPECT_TRUE(source_->view(at_.at("layers.10.gzip"), 0, 63).empty());
-  EXPECT_TRUE(source_->view(at_.at("layers.2.big_endian"), 0, 14).empty());
-  EXPECT_THROW((void)source_->view(contiguous, 0, 1000), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(FileVersions, Hdf5Variety,

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "formats/checkpoint/positioned_source.hpp"
+#include "formats/checkpoint/safetensors_source.hpp"
 #include "tests/unit/scratch_path.hpp"
 
 namespace mxfp4 {
@@ -44,7 +44,7 @@ TEST(StoredBytes, PartsAreThoseOfTheWhole) {
   std::vector<std::byte> in;
   for (int64_t i = 0; i < kStoredRows * 3; ++i) in.push_back(static_cast<std::byte>(i * 7 + 2));
   const std::filesystem::path path = write_matrix(in);
-  const PositionedSource source(path);
+  const auto source = open_safetensors(path);
   const std::vector<Extent> stored = {{0, 0, kStoredRows * 3}};
   for (const bool alternating : {false, true}) {
     const Assembly assembly = sliced(alternating);
@@ -54,7 +54,7 @@ TEST(StoredBytes, PartsAreThoseOfTheWhole) {
     for (int64_t begin = 0; begin < 384; begin += 37) {
       for (int64_t end = begin + 1; end <= 384; end += 53) {
         std::vector<std::byte> part(static_cast<size_t>(end - begin), std::byte{0xEE});
-        reader.read(source, assembly, stored, begin, end, part.data());
+        reader.read(*source, assembly, stored, begin, end, part.data());
         EXPECT_EQ(std::memcmp(part.data(), whole.data() + begin, part.size()), 0)
             << alternating << " " << begin << " " << end;
       }
