@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kComparedBytes = int64_t{4} << 20;
 
 // What no kernel sees: name and value.
-std::vector<std::pair<std::string_view, std::string>> notes_of(const Manifest& manifest) {
+std::vector<std::pair<std::string_view, std::string>> notes_in(const Manifest& manifest) {
   return {{"revision", manifest.revision},
           {"backend", std::string(backend_name(manifest.target.backend))},
           {"arch", manifest.target.arch},
@@ -144,8 +144,8 @@ std::optional<BlobDifference> compare_ranks(const BlobRanks& first, const BlobRa
 
 BlobComparison compare_blobs(const BlobRanks& first, const BlobRanks& second) {
   BlobComparison comparison;
-  const auto notes = notes_of(first.manifests.front());
-  const auto others = notes_of(second.manifests.front());
+  const auto notes = notes_in(first.manifests.front());
+  const auto others = notes_in(second.manifests.front());
   for (size_t i = 0; i < notes.size(); ++i) {
     if (notes[i] == others[i]) continue;
     comparison.notes.push_back(
