@@ -180,7 +180,7 @@ LayerReader::LayerReader(PositionedFile file) : id_(next_id()), file_(std::move(
     decode(entries_.front(), front);
   } else {
     uint64_t length = 0;  // of the header: the parser looks at it again
-    std::memcpy(&length, front.data(), front.size());
+    if (!front.empty()) std::memcpy(&length, front.data(), front.size());
     const uint64_t most = std::min<uint64_t>(length, kMaxSafetensorsHeader);
     front = read(0, std::min(decoded, kSafetensorsLengthBytes + static_cast<int64_t>(most)));
   }
