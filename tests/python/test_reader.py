@@ -1,6 +1,7 @@
 """What the program packs comes back through the reader, of every backend and two revisions."""
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import unittest
@@ -82,6 +83,17 @@ class EveryBackend(unittest.TestCase):
 
 
 class Opening(unittest.TestCase):
+    def test_a_pickled_blob_is_opened_again(self):
+        model = blob_maker.model("pickled_model", layers=1)
+        blob_maker.convert(model, "pickled", "TRITON")
+        with mxfp4_repack.open_blob("pickled", check="checksums") as one, \
+                mxfp4_repack.open_checkpoint(model, arch="sm90", backend="TRITON") as made:
+            for blob in (one, made):
+                with pickle.loads(pickle.dumps(blob)) as again:
+                    self.assertEqual(again.manifest, blob.manifest)
+                    with blob[0] as layer, again[0] as same:
+                        self.assertEqual(stored(layer, "w2_weight"), stored(same, "w2_weight"))
+
     def test_ranks(self):
         blob_maker.convert(blob_maker.model("small"), "ranks", "MARLIN", "--tp-size", "2")
         with self.assertRaisesRegex(mxfp4_repack.RankError, r"holds ranks \[0, 1\]; say which"):

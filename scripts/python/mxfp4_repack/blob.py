@@ -1,13 +1,14 @@
 """A blob of one rank: its manifest and its layers."""
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 import re
 import threading
 from types import TracebackType
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Type
 
 from mxfp4_repack.arguments import path_text, whole_number
 from mxfp4_repack.errors import (
@@ -21,20 +22,12 @@ INDEX_NAME = "model.safetensors.index.json"
 BLOB_FOLDER = "mxfp4_repack"  # of a model directory
 
 
-class _StartingDirectory:
-    """Where the process was when a relative path was given, as the library's own."""
-
-    def __init__(self) -> None:
-        try:
-            self._path, self._here = os.getcwd(), os.stat(os.curdir)
-        except FileNotFoundError:  # it was removed
-            self._path = ""
-
-    def way_to(self, path: str) -> str:
-        """`path` itself as long as the process stays where it was: directories above may be closed to it."""
-        if not self._path or os.path.isabs(path) or os.path.samestat(os.stat(os.curdir), self._here):
-            return path
-        return os.path.join(self._path, path)
+def _here() -> str:
+    """In front of a relative path it leads to the same file later, wherever the process is then."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # it was removed
+        return ""
 
 
 class Blob:
@@ -46,7 +39,8 @@ class Blob:
 
     def __init__(self, root: str, native: NativeBlob, check: str) -> None:
         """`native`: the same directory, open in the library, which checked its manifest."""
-        self.root, self._check, self._start = root, check, _StartingDirectory()
+        self.root, self._check, self._start = root, check, _here()
+        self.reopen: Optional[Callable[[], Blob]] = None  # in another process
         self._native: Optional[NativeBlob] = native
         self.digest: str = hashlib.sha256(native.manifest).hexdigest()
         manifest: Mapping[str, Any] = json.loads(native.manifest)
@@ -69,6 +63,11 @@ class Blob:
     def close(self) -> None:
         """Closes the blob: layer() raises. Open layers stay open."""
         self._native = None
+
+    def __reduce__(self) -> Tuple[Callable[[], "Blob"], Tuple[()]]:
+        """Pickled: the blob is opened again where it arrives, by an absolute path."""
+        assert self.reopen is not None
+        return self.reopen, ()
 
     def _add(self, entry: Mapping[str, Any]) -> None:
         infos: List[TensorInfo] = []
@@ -104,7 +103,7 @@ class Blob:
         """Raises unless the layer's file is there with the manifest's size."""
         path, want = self.file_of(prefix), self._entries[prefix]["size"]
         try:
-            size = os.stat(self._start.way_to(path)).st_size
+            size = os.stat(os.path.join(self._start, path)).st_size
         except FileNotFoundError:
             raise NotFoundError(path, "", "missing") from None
         except OSError as error:
@@ -162,7 +161,7 @@ class Blob:
         index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
         want = json.dumps(index, indent=2, ensure_ascii=False).encode() + b"\n"
         try:
-            with open(self._start.way_to(path), "rb") as file:
+            with open(os.path.join(self._start, path), "rb") as file:
                 found = file.read(len(want) + 1)
         except FileNotFoundError:
             raise NotFoundError(path, "", "missing") from None
@@ -267,6 +266,7 @@ def open_any_blob(path: "os.PathLike[str] | str", rank: Optional[int], check: st
     if not _has_manifest(directory):
         raise NotABlobError(directory, "", f"no {MANIFEST_NAME}: the conversion did not finish")
     blob = Blob(directory, NativeBlob(directory, os.path.join(directory, MANIFEST_NAME), direct), check)
+    blob.reopen = functools.partial(open_any_blob, os.path.join(_here(), directory), None, check, direct)
     if rank is not None and blob.rank != rank:
         raise RankError(directory, "rank",
                         f"the blob is rank {blob.rank} of {blob.ranks}, not {rank}")

@@ -1,6 +1,7 @@
 """open_checkpoint(): the layers that a blob would have, made from a checkpoint whenever they are read."""
 from __future__ import annotations
 
+import functools
 import json
 import os
 from typing import Any, Mapping, Optional
@@ -53,6 +54,7 @@ def open_checkpoint(path: "os.PathLike[str] | str", *, rank: Optional[int] = Non
             raise ArgumentError(root, "conversion", f"says it all: {', '.join(given)} cannot be given beside it")
         opened = NativeCheckpoint(root, conversion=_json_of(conversion, root))
     blob = MadeBlob(root, opened, "none")
+    blob.reopen = functools.partial(open_checkpoint, os.path.abspath(root), rank=rank, conversion=conversion, **flags)
     if rank is None and blob.ranks > 1:
         raise RankError(root, "", f"{blob.ranks} ranks serve it; say which one this is")
     if rank is not None and blob.rank != asked:
