@@ -150,8 +150,9 @@ std::string without_candidates(const std::string& message) {
   return text;
 }
 
-// What the flags leave open is as the blob was made for. Backends' names and variables are an
-// engine's own, and --backend and --moe-backend replace each other.
+// What the flags leave open is as the blob was made for, but not what --allow-known-defects let pass:
+// the defects of another release are others. Backends' names and variables are an engine's own, and
+// --backend and --moe-backend replace each other.
 void add_defaults(ConversionRequest& request, const RequestFlags& flags, const Manifest& blob) {
   ConversionRequest asked = request_of(blob, *request.rules).request;
   DeploymentFacts& facts = request.deployment;
@@ -173,7 +174,6 @@ void add_defaults(ConversionRequest& request, const RequestFlags& flags, const M
     request.pad = asked.pad;
     request.padded = asked.padded;
   }
-  if (asked.allow_known_defects) request.allow_known_defects = true;
 }
 
 }  // namespace

@@ -88,6 +88,7 @@ void check_text(const Manifest& manifest) {
     }
   }
 }
+
 std::string write_index(const Manifest& manifest) {
   nlohmann::json map = nlohmann::json::object();  // sorted by name, as the hub's are
   int64_t total = 0;
