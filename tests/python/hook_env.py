@@ -246,15 +246,13 @@ class World:
         self.register()
         import vllm.config
         vllm.config.current = self.config
-        oracle = __import__(ORACLE, fromlist=["x"])
-        __import__(METHODS), __import__(QUARK)
+        __import__(ORACLE), __import__(METHODS), __import__(QUARK)
         if self.revision == "newer":
             import vllm.model_executor.layers.quantization.utils.mxfp4_utils as utils
             utils.SCALES_IN_FOURS = True
         if known:
             from mxfp4_repack.vllm import converter_code
-            running = converter_code.oracle_fingerprint(oracle)
-            converter_code.FINGERPRINTS[running] = REVISIONS[self.revision]
+            converter_code.REVISIONS[REVISIONS[self.revision]]["code"] = converter_code.installed_code()
         return self
 
     @property

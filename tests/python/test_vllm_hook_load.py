@@ -199,8 +199,7 @@ class LoadFormat(unittest.TestCase):
         model, blob = make_blob(case)
         cache = tempfile.mkdtemp(dir=hook_env.scratch.name)
         for meta in (False, True):
-            with World(model=model, XDG_CACHE_HOME=cache) as world, \
-                    mock.patch("mxfp4_repack.vllm.converter_code.FINGERPRINTS", {}):
+            with World(model=model, XDG_CACHE_HOME=cache) as world:
                 self.load(world, case, {"blob": blob}, known=False)
                 self.assertEqual(self.meta, meta)
                 self.assertIn("1 layers taken" if meta else "own conversion equals",
@@ -209,8 +208,7 @@ class LoadFormat(unittest.TestCase):
         # Nothing is known of another manifest.
         model, blob = hook_env.copied((model, blob))
         edit_manifest(blob, lambda m: m.update(source=dict(m["source"], note="other")))
-        with World(model=model, XDG_CACHE_HOME=cache) as world, \
-                mock.patch("mxfp4_repack.vllm.converter_code.FINGERPRINTS", {}):
+        with World(model=model, XDG_CACHE_HOME=cache) as world:
             self.load(world, case, {"blob": blob}, known=False)
             self.assertFalse(self.meta)
 

@@ -1,8 +1,9 @@
 """Which layer of a blob a layer of vLLM is, and which release its code is."""
 import os
+import sys
+import tempfile
 import unittest
 from types import SimpleNamespace
-from unittest import mock
 
 import hook_env
 from hook_env import PREFIX, World, golden, make_blob
@@ -13,8 +14,8 @@ TRITON = "triton/gpt_oss_sm90_e3*"
 class Names(unittest.TestCase):
     def setUp(self):
         from mxfp4_repack.plugin import checkpoint
-        from mxfp4_repack.vllm import converter_code, facts, live
-        self.checkpoint, self.code, self.facts, self.live = checkpoint, converter_code, facts, live
+        from mxfp4_repack.vllm import facts, live
+        self.checkpoint, self.facts, self.live = checkpoint, facts, live
 
     def find(self, name, *layers):
         entries = [{"prefix": p, "engine_prefix": e} if e else {"prefix": p} for p, e in layers]
@@ -82,21 +83,36 @@ class Names(unittest.TestCase):
             self.assertEqual(world.hook.taken, [PREFIX])
             self.assertIn("which " + PREFIX + " took", world.messages.text()[0])
 
-    def test_releases_are_known_by_the_branch_in_use(self):
-        """A change in another backend's branch leaves a release known."""
-        live = self.live.Live(SimpleNamespace(), method=None, family="gpt_oss", backend="MARLIN",
-                               biases={}, fingerprint="none of them", origin=None, activation="",
-                               shapes={})
-        branches = self.code.RELEASES["gpt_oss"]["MARLIN"]
-        digest = next(name for name, releases in branches.items() if "0.28.0" in releases)
-        with mock.patch.object(self.code, "installed_branch", lambda family, backend: digest):
-            self.assertTrue(live.knows("vllm-0.28.0"))
-            self.assertFalse(live.knows("vllm-0.22.0"))
-            self.assertFalse(live.knows("vllm-2026-05-18"))
-        with mock.patch.object(self.code, "installed_branch", lambda family, backend: "other"):
-            self.assertFalse(live.knows("vllm-0.28.0"))
-        live.fingerprint = next(iter(self.code.RELEASES["converters"]))
-        self.assertTrue(live.knows("vllm-0.21.0"))
+    def test_whose_code_is_known(self):
+        """A blob is taken from code of its own release, or of one for which the program makes the same bytes: the CPU's are those of 0.33.0,
+        TRITON's not. A file that was edited, or a converter that another plug-in replaced, is nobody's code."""
+        for pattern, release, known in (("cpu/gpt_oss_e2*", "vllm-0.33.0", True), ("triton/gpt_oss_sm90*", "vllm-0.33.0", False),
+                                        ("triton/gpt_oss_sm90*", hook_env.REVISIONS["seed"], True)):
+            case = golden(pattern)
+            model, blob = make_blob(case)
+            with self.subTest(pattern, release=release), World(blob=blob, model=model, MXFP4_REPACK=hook_env.BIN) as world, hook_env.versions("seed"):
+                from mxfp4_repack.vllm import converter_code
+                world.start(known=False)
+                converter_code.REVISIONS[release]["code"] = converter_code.installed_code()
+                world.convert(case)
+                self.assertEqual(len(world.hook.taken), int(known))
+        with World() as world:
+            world.start()
+            from mxfp4_repack.vllm import converter_code
+            known = converter_code.installed_code()
+            self.assertTrue(converter_code.releases_with(known))
+            vars(sys.modules[hook_env.ORACLE])["convert_weight_to_mxfp4_moe_kernel_format"] = unittest.main
+            converter_code.installed_code.cache_clear()
+            self.assertFalse(converter_code.releases_with(converter_code.installed_code()))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, converter_code.FILES[0])
+            digests = set()
+            for text in (None, "", "edited"):
+                if text is not None:
+                    with open(path, "w") as file:
+                        file.write(text)
+                digests.add(converter_code.code([folder]))
+            self.assertEqual(len(digests), 3)
 
     def test_slices(self):
         """The loaders' rules, by the examples of the reference."""

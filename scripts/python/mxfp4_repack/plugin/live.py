@@ -29,8 +29,8 @@ class Live:
         self.shapes = {name: tuple(int(n) for n in shape) for name, shape in shapes.items()}
         self.biases, self.fingerprint, self.origin = biases, fingerprint, origin
 
-    def makes(self, manifest: Mapping[str, Any]) -> bool:
-        """Whether this engine's code is known to make the bytes of the manifest's revision."""
+    def makes(self, blob: Any) -> bool:
+        """Whether this engine's code is known to make the blob's bytes."""
         raise NotImplementedError
 
     def check_backend(self) -> None:

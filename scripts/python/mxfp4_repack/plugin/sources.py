@@ -22,7 +22,7 @@ class Sources:
     """The blobs and checkpoints of a process that are open, and which layer took what."""
 
     def __init__(self, settings: Any, facts: Any) -> None:
-        """facts: the engine's module. compare(manifest, entry, live) and compare_revision(manifest, live) raise
+        """facts: the engine's module. compare(manifest, entry, live) and compare_revision(blob, live) raise
         Mismatch: for a fact that differs, and for code that is not known to make the bytes. flags(live) are
         those of open_checkpoint() for the rank that holds the layer."""
         self.settings = settings
@@ -80,7 +80,7 @@ class Sources:
             raise Mismatch("layer", f"{entry['prefix']}, which {owner} took", name)
         self._facts.compare(blob.manifest, entry, live)
         if self.verify_mode(live, blob) == "none" and not _known(live, blob):
-            self._facts.compare_revision(blob.manifest, live)
+            self._facts.compare_revision(blob, live)
         if compare_source:
             self._compare_source(blob, live.origin)
         self._owners[place] = name
@@ -165,8 +165,10 @@ class Sources:
     def _remade(self, blob: Any, live: Live) -> Any:
         """The blob's layers, made from the checkpoint and compared with the blob's checksums. Raises Mismatch."""
         directory = checkpoint.model_directory(live.origin)
-        return self._once((CHECKPOINT, str(directory), blob.digest), "checkpoint",
+        made = self._once((CHECKPOINT, str(directory), blob.digest), "checkpoint",
                           lambda: open_checkpoint(str(directory), conversion=blob.manifest))
+        made.of = blob
+        return made
 
     def _once(self, key: Tuple[str, ...], fact: str, opening: Any) -> Any:
         if key not in self._opened:
@@ -190,4 +192,4 @@ def _is_blob(directory: str) -> bool:
 
 
 def _known(live: Live, blob: Any) -> bool:
-    return live.makes(blob.manifest) or proofs.proven(live, blob.digest)
+    return live.makes(getattr(blob, "of", blob)) or proofs.proven(live, blob.digest)

@@ -71,9 +71,9 @@ def compare(manifest: Mapping[str, Any], entry: Mapping[str, Any], live: Live) -
     common.compare_library(manifest, pinned.get("kernel_libraries", {}))
 
 
-def compare_revision(manifest: Mapping[str, Any], live: Live) -> None:
-    if not live.makes(manifest):
-        raise Mismatch("release", manifest["revision"], f"{running_revision()}, code {live.fingerprint}")
+def compare_revision(blob: Any, live: Live) -> None:
+    if not live.makes(blob):
+        raise Mismatch("release", blob.manifest["revision"], f"{running_revision()}, code {live.fingerprint}")
 
 
 def flags(live: Live) -> Dict[str, Any]:

@@ -62,8 +62,8 @@ class Live(common.Live):
         return cls(layer, method=method, family=_family(method, layer), backend=backend, shapes=shapes,
                    biases={"w13_bias": bias, "w2_bias": bias}, fingerprint=code_of(method, backend), origin=origin)
 
-    def makes(self, manifest: Mapping[str, Any]) -> bool:
-        running = running_revision()
+    def makes(self, blob: Any) -> bool:
+        running, manifest = running_revision(), blob.manifest
         if running != manifest["revision"] and running not in manifest.get("also_serves", {}):
             return False
         known = REVISIONS.get(running, {})

@@ -52,9 +52,8 @@ class Call(Base):
 class ConverterCall(Call):
     """A call of a converter of the oracle."""
 
-    def __init__(self, family: str, original: Callable[..., Any], oracle: Any,
-                 args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        self.family, self._original, self._oracle = family, original, oracle
+    def __init__(self, family: str, original: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self.family, self._original = family, original
         self._signature = inspect.signature(original)
         self._args, self._kwargs = args, kwargs
         self.arguments = self._signature.bind(*args, **kwargs).arguments
@@ -77,7 +76,7 @@ class ConverterCall(Call):
             shapes={name: arguments[name].shape for name in RAW},
             biases={name: None if arguments.get(name) is None else
                     dtype_name(arguments[name].dtype) for name in BIASES},
-            fingerprint=converter_code.oracle_fingerprint(self._oracle), origin=self.origin,
+            fingerprint=converter_code.installed_code(), origin=self.origin,
             activation=arguments.get("activation"),
             input_scales=None if scale is None else True)
 
@@ -107,11 +106,10 @@ class MethodCall(Call):
         return tuple(getattr(self.layer, slot, None) for slot in SLOTS)
 
     def live(self) -> Live:
-        kind = type(self._method).__name__
         return Live(
-            self.layer, method=self._method, family="generic", backend=self.backend, code=kind,
+            self.layer, method=self._method, family="generic", backend=self.backend,
             shapes={name: self.arguments[name].shape for name in RAW},
-            biases=dict.fromkeys(BIASES), fingerprint=converter_code.installed_branch(kind, self.backend),
+            biases=dict.fromkeys(BIASES), fingerprint=converter_code.installed_code(),
             origin=self.origin, input_scales=False)
 
     def build(self, source: Any, tensors: Mapping[str, Any]) -> Any:

@@ -31,14 +31,13 @@ def flags(live: Live) -> Dict[str, Any]:
 
 
 def revision(live: Live) -> str:
-    """The rules to ask: the running release's own; those of the newest one whose code makes the same bytes;
-    else the newest, whose bytes vLLM's own conversion has to prove."""
+    """The rules to ask: the running release's own; those of the newest one with the same code; else the newest,
+    whose bytes vLLM's own conversion has to prove."""
     version = str(getattr(sys.modules.get("vllm"), "__version__", "")).partition("+")[0]
     names = list(converter_code.REVISIONS)
     if f"vllm-{version}" in names:
         return f"vllm-{version}"
-    known = [name for name in names if live.knows(name)]
-    return (known or names)[-1]
+    return (converter_code.releases_with(live.fingerprint) or names)[-1]
 
 
 def _ranks(live: Live) -> Dict[str, Any]:

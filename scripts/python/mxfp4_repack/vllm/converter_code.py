@@ -1,77 +1,82 @@
-"""Identifies the code of vLLM that converts weights here, and whether it makes a revision's bytes.
+"""Identifies the code of vLLM that converts weights here, and the releases that have the same.
 
-A fingerprint identifies code: revisions.json has those of the program's revisions,
-fingerprints.json those of every release. Nothing here imports vLLM.
+revisions.json has what the plug-in needs of the program's revisions, name -> object:
+  kernel_libraries  {library: version} that the revision asks for
+  code              code() of the release, absent where it was not read
+  generic_slice     "checkpoint": the generic loader gives each rank I / tp rows of the checkpoint,
+                    "tensor": as many as its tensors have
+Nothing here imports vLLM.
 """
 from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.util
 import inspect
 import json
 import os
-from typing import Any, Dict, Sequence
+import sys
+from typing import Any, Dict, List, Sequence
 
-# What the plug-in needs of the program's revisions, name -> object:
-#   kernel_libraries  {library: version} that the revision asks for
-#   converters        first 16 digits of SHA-256 over the source of both converters and of
-#                     _swizzle_mxfp4, absent where they were not read
-#   generic_slice     "checkpoint": the generic loader gives each rank I / tp rows of the
-#                     checkpoint, "tensor": as many as its tensors have
+from mxfp4_repack.errors import BlobError, CommandError
+from mxfp4_repack.vllm.names import CONVERTERS, ORACLE
+
 with open(os.path.join(os.path.dirname(__file__), "revisions.json"), encoding="utf-8") as _file:
     REVISIONS: Dict[str, Dict[str, Any]] = json.load(_file)
-FINGERPRINTS = {revision["converters"]: name for name, revision in REVISIONS.items()
-                if "converters" in revision}
-# The converters' fingerprint in every release, and the fingerprints of the branches that run for one backend:
-#   converters {fingerprint: [release]}, gpt_oss and generic {backend: {fingerprint: [release]}}
-with open(os.path.join(os.path.dirname(__file__), "fingerprints.json"), encoding="utf-8") as _file:
-    RELEASES: Dict[str, Any] = json.load(_file)
+
+# The files whose code makes the bytes: converters, what they call, and classes that convert by themselves.
+FILES = ("_aiter_ops.py", "utils/deep_gemm.py", *("model_executor/layers/" + name for name in (
+    "fused_moe/oracle/mxfp4.py", "fused_moe/deep_gemm_mega_moe.py", "fused_moe/experts/cpu_moe.py", "fused_moe/experts/cutlass_moe.py",
+    "quantization/compressed_tensors/compressed_tensors_moe/compressed_tensors_moe_w4a4_mxfp4.py",
+    "quantization/inc/schemes/inc_mxfp4_moe.py", *("quantization/utils/" + name for name in (
+        "flashinfer_utils.py", "fp8_utils.py", "humming/moe.py", "humming/schema.py", "humming_utils.py", "marlin_utils.py",
+        "marlin_utils_fp4.py", "mxfp4_utils.py", "w8a8_utils.py")))))
 
 
-def fingerprint(functions: Sequence[Any]) -> str:
-    """The fingerprint of functions: the two converters and _swizzle_mxfp4, in this order."""
-    text = "".join(inspect.getsource(inspect.unwrap(function)) for function in functions)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-_fingerprints: Dict[str, str] = {}
-
-
-def oracle_fingerprint(oracle: Any) -> str:
-    """The fingerprint of a module's converters, which may be wrapped already."""
-    key = f"{oracle.__name__} {getattr(oracle, '__file__', '')}"
-    if key not in _fingerprints:
-        try:
-            _fingerprints[key] = fingerprint([
-                oracle.convert_gpt_oss_weight_to_mxfp4_moe_kernel_format,
-                oracle.convert_weight_to_mxfp4_moe_kernel_format, oracle._swizzle_mxfp4])
-        except (AttributeError, OSError, TypeError):  # another function, or no source
-            with open(oracle.__file__, "rb") as source:
-                _fingerprints[key] = hashlib.sha256(source.read()).hexdigest()[:16]
-    return _fingerprints[key]
+def code(folders: Sequence[str]) -> str:
+    """16 hex digits for FILES of the package in these folders."""
+    digest = hashlib.sha256()
+    for name in FILES:
+        for folder in folders:
+            try:
+                with open(os.path.join(folder, name), "rb") as source:
+                    digest.update(name.encode() + source.read())
+            except FileNotFoundError:  # of another release
+                pass
+    return digest.hexdigest()[:16]
 
 
 @functools.lru_cache(maxsize=None)
-def installed_branch(code: str, backend: str) -> str:
-    """The branch fingerprint of the installed vLLM's converter of a family, or of a method class that
-    converts by itself; empty if its source allows none."""
-    from mxfp4_repack.vllm import fingerprint as branches
+def installed_code() -> str:
+    """code() of the installed vLLM, and of what another plug-in put in a converter's place."""
+    spec = importlib.util.find_spec("vllm")
+    found = [code(list(spec.submodule_search_locations or ()) if spec else [])]
+    for name in CONVERTERS:
+        converter = inspect.unwrap(getattr(sys.modules.get(ORACLE), name, len))
+        if converter is not len and converter.__module__ != ORACLE:
+            found.append(hashlib.sha256(inspect.getsource(converter).encode()).hexdigest()[:16])
+    return "-".join(found)
+
+
+def releases_with(fingerprint: str) -> List[str]:
+    """The program's revisions whose code this is, the newest last."""
+    return [name for name, revision in REVISIONS.items() if revision.get("code") == fingerprint]
+
+
+def makes(fingerprint: str, blob: Any) -> bool:
+    """Whether code of this fingerprint is known to make the blob's bytes: that of its revision, or of another
+    release, for which the program makes the same."""
+    releases, revision = releases_with(fingerprint), str(blob.manifest["revision"])
+    if revision in releases or not releases:
+        return bool(releases)
+    return revision.startswith("vllm-") and _fits(blob, releases[-1])
+
+
+@functools.lru_cache(maxsize=None)
+def _fits(blob: Any, release: str) -> bool:
+    from mxfp4_repack.commands import fits
+    from mxfp4_repack.made import MadeBlob
     try:
-        return branches.branch_fingerprint(branches.Sources(), code, backend)
-    except (OSError, LookupError, SyntaxError, ValueError, AttributeError):
-        return ""
-
-
-def makes_bytes_of(revision: str, converters: str, code: str, backend: str) -> bool:
-    """Whether the code with the fingerprint `converters` is known to make the revision's bytes.
-
-    It is if both converters are the revision's, or at least all code that runs for this backend. `code`: a
-    family, or a method class that converts by itself, whose fingerprint `converters` is then.
-    """
-    release = revision.replace("vllm-", "", 1)
-    if FINGERPRINTS.get(converters) == revision:
-        return True
-    if release in RELEASES["converters"].get(converters, ()):
-        return True
-    branches = RELEASES.get(code, {}).get(backend, {})
-    return release in branches.get(installed_branch(code, backend), ())
+        return not isinstance(blob, MadeBlob) and fits(blob.root, revision=release).fits is True
+    except (BlobError, CommandError):  # the program is not here, or refuses
+        return False

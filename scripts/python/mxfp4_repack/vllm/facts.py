@@ -13,7 +13,7 @@ from mxfp4_repack.plugin import facts as common
 from mxfp4_repack.plugin.facts import RAW_DTYPES, Fact, Mismatch, OneOf, padded_shape, recipe
 from mxfp4_repack.plugin.live import kind_of_arch
 from mxfp4_repack.vllm.conversion import flags as flags  # beside compare() for Sources
-from mxfp4_repack.vllm.converter_code import REVISIONS
+from mxfp4_repack.vllm.converter_code import REVISIONS, releases_with
 from mxfp4_repack.vllm.live import Live, live_arch, live_platform
 from mxfp4_repack.vllm.names import FAMILIES
 
@@ -111,7 +111,7 @@ def compare(manifest: Mapping[str, Any], entry: Mapping[str, Any], live: Live) -
     common.compare_library(manifest, REVISIONS.get(manifest["revision"], {}).get("kernel_libraries", {}))
 
 
-def compare_revision(manifest: Mapping[str, Any], live: Live) -> None:
-    if not live.knows(manifest["revision"]):
-        raise Mismatch("code of vLLM's converters", manifest["revision"],
-                       live.revision or f"code of no known revision ({live.fingerprint})")
+def compare_revision(blob: Any, live: Live) -> None:
+    if not live.makes(blob):
+        raise Mismatch("code of vLLM's converters", blob.manifest["revision"], " or ".join(releases_with(live.fingerprint)) or
+                       f"code of no known revision ({live.fingerprint})")

@@ -17,7 +17,7 @@ from mxfp4_repack.vllm import converter_code, facts
 from mxfp4_repack.vllm.calls import ConverterCall, MethodCall, backend_of
 from mxfp4_repack.vllm.live import Live, current_origin
 from mxfp4_repack.vllm.mega import MegaLayers
-from mxfp4_repack.vllm.names import BY_THEMSELVES, FAMILIES, ORACLE, WEIGHT_UTILS
+from mxfp4_repack.vllm.names import FAMILIES, WEIGHT_UTILS
 
 __all__ = ["BlobRefused", "Hook"]
 
@@ -58,29 +58,24 @@ class Hook(common.Hook):
                     "w13_weight_scale": (experts, 2 * inner, hidden // BLOCK),
                     "w2_weight_scale": (experts, hidden, inner // BLOCK)},
             biases={"w13_bias": bias, "w2_bias": bias},
-            fingerprint=(converter_code.installed_branch(kind, backend_of(method)) if kind in BY_THEMSELVES
-                         else converter_code.oracle_fingerprint(sys.modules[ORACLE])),
-            code=kind if kind in BY_THEMSELVES else None,
-            origin=getattr(layer, ORIGIN, None),
+            fingerprint=converter_code.installed_code(), origin=getattr(layer, ORIGIN, None),
             input_scales=bool(getattr(method, "static_input_scales", False)),
             params_dtype=arguments["params_dtype"])
 
-    def convert(self, family: str, original: Callable[..., Any], oracle: Any,
-                args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Called instead of the converter of `family`, `original` in the module `oracle`."""
+    def convert(self, family: str, original: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Called instead of the converter of `family`, `original`."""
         with self.converting() as outermost:
-            call = self._call(family, original, oracle, args, kwargs) if outermost else None
+            call = self._call(family, original, args, kwargs) if outermost else None
             if call is None:
                 return original(*args, **kwargs)
             result = self.answer(call)
         self.done(call.name)
         return result
 
-    def _call(self, family: str, original: Callable[..., Any], oracle: Any, args: Sequence[Any],
-              kwargs: Mapping[str, Any]) -> Optional[ConverterCall]:
+    def _call(self, family: str, original: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Optional[ConverterCall]:
         """None if this vLLM passes its converter other arguments than the known ones."""
         try:
-            return ConverterCall(family, original, oracle, args, kwargs)
+            return ConverterCall(family, original, args, kwargs)
         except Exception as error:
             why = f"the arguments of {original.__name__} are not understood: {reason(error)}"
         no_raw = any(getattr(value, "is_meta", False) for value in (*args, *kwargs.values()))

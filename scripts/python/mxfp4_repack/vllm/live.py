@@ -54,23 +54,16 @@ def _offloads(config: Any) -> bool:
 class Live(Base):
     """One layer as vLLM has it, before its conversion or even before its weights are loaded."""
 
-    def __init__(self, layer: Any, *, fingerprint: str, activation: Any = None, input_scales: Optional[bool] = None,
-                 params_dtype: Any = None, code: Optional[str] = None, **common: Any) -> None:
-        """`code`: whose code converts, where that is not the family's converter: the method class."""
-        super().__init__(layer, fingerprint=fingerprint, **common)
-        self._code = code or self.family
-        self.revision = converter_code.FINGERPRINTS.get(fingerprint)
+    def __init__(self, layer: Any, *, activation: Any = None, input_scales: Optional[bool] = None,
+                 params_dtype: Any = None, **common: Any) -> None:
+        super().__init__(layer, **common)
         if activation is None:
             activation = getattr(layer, "activation", None)
         self.activation = str(getattr(activation, "value", activation)).lower()
         self._input_scales, self._params_dtype = input_scales, params_dtype
 
-    def makes(self, manifest: Mapping[str, Any]) -> bool:
-        return self.knows(manifest["revision"])
-
-    def knows(self, revision: str) -> bool:
-        """Whether this vLLM's code is known to make the revision's bytes."""
-        return converter_code.makes_bytes_of(revision, self.fingerprint, self._code, self.backend)
+    def makes(self, blob: Any) -> bool:
+        return converter_code.makes(self.fingerprint, blob)
 
     def check_backend(self) -> None:
         from mxfp4_repack.vllm import build

@@ -122,7 +122,7 @@ class MegaLayers:
 
 
 def _live(experts: Any, origin: Optional[Origin]) -> Live:
-    kind, way = type(experts).__name__, way_of(experts)
+    way = way_of(experts)
     spec = "mxfp4" if way.converts else experts.weight_format.name
     if spec != "mxfp4":
         raise Mismatch("format of the experts", "mxfp4", spec)
@@ -130,7 +130,7 @@ def _live(experts: Any, origin: Optional[Origin]) -> Live:
         raise Mismatch("fused shared experts", 0, 1)
     here, hidden, inner = experts.num_local_experts, experts.hidden_size, experts.intermediate_size
     return Live(
-        _facade(experts), method=experts, family="generic", backend=way.backend, code=kind,
+        _facade(experts), method=experts, family="generic", backend=way.backend,
         shapes={"w13_weight": (here, 2 * inner, hidden // 2), "w2_weight": (here, hidden, inner // 2),
                 "w13_weight_scale": (here, 2 * inner, hidden // BLOCK),
                 "w2_weight_scale": (here, hidden, inner // BLOCK)},
@@ -145,7 +145,7 @@ def _fingerprint(experts: Any) -> str:
     those that it extends; DeepGEMM, which it calls, is the installed vLLM's, AITER's shuffles are the package's."""
     kind = type(experts)
     if not way_of(experts).converts:
-        return converter_code.installed_branch(kind.__name__, way_of(experts).backend)
+        return converter_code.installed_code()
     modules = [sys.modules[base.__module__] for base in kind.__mro__ if base.__module__.startswith("vllm.")]
     return hashlib.sha256("".join(map(inspect.getsource, modules)).encode()).hexdigest()[:16]
 

@@ -41,7 +41,7 @@ def patch_oracle(module: Any, hook: Any, put: Put = setattr) -> None:
         if current is None:
             log.error("mxfp4-repack: %s has no %s: this vLLM is not known", ORACLE, name)
             continue
-        wrapper = _converter(hook, family, _original(current), module)
+        wrapper = _converter(hook, family, _original(current))
         put(module, name, wrapper)
         for importer in IMPORTERS:
             other = sys.modules.get(importer)
@@ -49,9 +49,9 @@ def patch_oracle(module: Any, hook: Any, put: Put = setattr) -> None:
                 put(other, name, wrapper)
 
 
-def _converter(hook: Any, family: str, original: Any, oracle: Any) -> Any:
+def _converter(hook: Any, family: str, original: Any) -> Any:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return hook.convert(family, original, oracle, args, kwargs)
+        return hook.convert(family, original, args, kwargs)
 
     return _wrap(original, wrapper)
 
