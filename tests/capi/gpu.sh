@@ -1,5 +1,5 @@
 # The C interface's way to a GPU, with a stand-in for CUDA's driver: bytes, damage, a driver that fails
-# in each of its functions, and a machine without one. tests/gpu/loader_check.py runs on a real GPU.
+# in each of its functions, and a machine without one. tests/gpu/made_check.py runs on a real GPU.
 need_numpy
 "$python" -c 'import layer_files; layer_files.make_gpt_oss("model", 2, 5, 320, 352)
 layer_files.make_gpt_oss("large", 1, 9, 2880, 2880)'

@@ -7,12 +7,14 @@ Draws a gpt-oss checkpoint of random bytes with the sizes of gpt-oss-120b (three
 which should lie in memory, and prints a table: for each layout and 4, 8 and 14 threads, GB/s of the tensors as
 they lie on the GPU, and the share of a pinned copy that was measured just before, medians of 3 loads after one
 that does not count; then a layer made from the checkpoint's tensors in the GPU's memory. Then the blobs of TRITON on sm90, plain and compressed, and the same layers without a blob:
-the first load of a fresh process, opening and allocation counted, and its later ones. What is made is compared
-with the plain blob, byte for byte. Exits 1 if a byte differs. Takes about 4 minutes on 16 cores; needs a GPU,
-torch and numpy. --build is a build directory with mxfp4-repack and libmxfp4_repack.so.0; --program and --library
+the first load of a fresh process, opening and allocation counted, and its later ones. All three are compared
+with the plain blob's files, byte, shape and stride; a blob's load takes less than 64 MiB of GPU memory beside its tensors, and bits
+that were turned in a blob are found. Exits 1 if one is not so, or a plain blob has less than 0.8 of the pinned copy. Takes about 4
+minutes on 16 cores; needs a GPU, torch and numpy. --build is a build directory with mxfp4-repack and libmxfp4_repack.so.0; --program and --library
 name them elsewhere.
 """
 import argparse
+import contextlib
 import gc
 import json
 import os
@@ -39,6 +41,8 @@ LAYOUTS = {
     "CUTLASS sm90": {"backend": "FLASHINFER_CUTLASS_MXFP4_BF16", "arch": "sm90"},
 }
 BLOB = LAYOUTS["TRITON sm90"]
+BLOBS = ("none", "zstd")
+SHARE_OF_PINNED, BESIDE_LIMIT, TURNED_BITS = 0.8, 64 << 20, 40
 
 
 def parse_arguments():
@@ -71,7 +75,7 @@ import mxfp4_repack
 from mxfp4_repack import loader
 
 report = {"gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-          "cores": len(os.sched_getaffinity(0)), "rows": []}
+          "cores": len(os.sched_getaffinity(0)), "rows": [], "wrong": []}
 
 
 def make_checkpoint(directory):
@@ -150,7 +154,7 @@ def measure_held(name, layer):
     made = statistics.median(seconds_of(lambda: by.make_into(layer, flats, held)) for _ in range(LOADS))
     copied = statistics.median(seconds_of(lambda: [want[key].copy_(flat) for key, flat in flats.items()]) for _ in range(LOADS))
     by.close()
-    report["wrong"] = report.get("wrong", []) + wrong
+    report["wrong"] += wrong
     report["rows"].append({"layout": name, "held": made, "loaded": loaded, "copied": copied})
     print(f"{name:15} from GPU memory {sum(map(len, want.values())) / made / 1e9:6.0f} GB/s, {copied / made:.2f} of a copy, "
           f"{made / loaded:.3f} of a load's time; {'equal' if not wrong else f'DIFFER: {wrong}'}", flush=True)
@@ -162,6 +166,8 @@ def fresh_process(what, path, *more):
                            "--first", path, *more], stdout=subprocess.PIPE, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     report["rows"].append({"layout": what, **found})
+    if what == "blob, plain" and found["later"] < SHARE_OF_PINNED * found["pinned"]:
+        report["wrong"].append(what)
     print(f"{what:15} first {found['first']:6.1f} GB/s  {found['first'] / found['pinned']:5.2f}, later "
           f"{found['later']:6.1f} GB/s  {found['later'] / found['pinned']:5.2f} of {found['pinned']:.1f}", flush=True)
 
@@ -193,19 +199,53 @@ def run_first():
     print(json.dumps({"first": rates[0], "later": statistics.median(rates[1:]), "pinned": ceiling}))
 
 
-def check_bytes(plain):
-    """Whether what is made lies on the GPU as the plain blob's files have it."""
-    wrong = []
-    with mxfp4_repack.open_blob(plain) as blob, mxfp4_repack.open_checkpoint(ARGUMENTS.work / "model", **BLOB) as made:
-        with blob.layer(0) as one, made.layer(0) as other:
-            tensors = other.to_device("cuda")
-            for name, tensor in tensors.items():
-                flat = torch.as_strided(tensor, (one.info(name).nbytes // tensor.element_size(),), (1,))
-                want = torch.from_numpy(one.numpy(name, stored=True).reshape(-1).view("u1")).cuda()
-                if not torch.equal(flat.view(torch.uint8), want):
-                    wrong.append(name)
-    print(f"bytes: {'equal' if not wrong else 'DIFFER: ' + ', '.join(wrong)}", flush=True)
-    report["wrong"] = report.get("wrong", []) + wrong
+def check(what, source, plain):
+    """Whether a source's first layer lies on the GPU as the plain blob's file has it, and what a blob's load takes beside it."""
+    source.to_device("cuda")  # its ring and its threads stay
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_reserved(), torch.cuda.mem_get_info()[0]
+    tensors = source.to_device("cuda")
+    size = sum(source.info(name).nbytes for name in tensors)
+    beside = max(torch.cuda.max_memory_reserved() - before[0], before[1] - torch.cuda.mem_get_info()[0]) - size
+    wrong = [f"{what}: {beside / 2**20:.1f} MiB beside the tensors"] if what != "made" and beside >= BESIDE_LIMIT else []
+    for name, tensor in tensors.items():
+        info = plain.info(name)
+        flat = torch.as_strided(tensor, (info.nbytes // tensor.element_size(),), (1,))
+        want = torch.from_numpy(plain.numpy(name, stored=True).reshape(-1).view("u1")).cuda()
+        if not torch.equal(flat.view(torch.uint8), want) or tuple(tensor.shape) != info.shape or tensor.stride() != info.strides:
+            wrong.append(f"{what}: {name}")
+    print(f"{what}: {beside / 2**20:.1f} MiB beside the tensors; {'equal' if not wrong else f'WRONG: {wrong}'}", flush=True)
+    report["wrong"] += wrong
+
+
+def turn(path, at, bit):
+    with open(path, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ bit]))
+
+
+def check_damage(method):
+    """Bits of a small blob, turned after it was opened."""
+    base, random, missed = ARGUMENTS.work / "damage", np.random.default_rng(2), []
+    shutil.rmtree(base, ignore_errors=True)
+    layer_files.make_gpt_oss(str(base / "model"), 1, 5, 320, 352)
+    blob = mxfp4_repack.open_blob(mxfp4_repack.convert(base / "model", base / method, compress=method, **BLOB).output)
+    for _ in range(TURNED_BITS):
+        with blob.layer(0) as layer:
+            size = os.path.getsize(layer.path)
+            at, bit = int(random.integers(size // 4, size * 3 // 4)), 1 << int(random.integers(8))
+            turn(layer.path, at, bit)
+            try:
+                layer.to_device("cuda")
+                missed.append(f"{method}: a bit of byte {at}")
+            except mxfp4_repack.BlobError:
+                pass
+            turn(layer.path, at, bit)
+    print(f"{TURNED_BITS} turned bits of a blob, {method}: not found {missed or 'none'}", flush=True)
+    report["wrong"] += missed
 
 
 def main():
@@ -221,9 +261,15 @@ def main():
     for name, flags in LAYOUTS.items():
         measure(name, flags, pinned)
     loader.release()
-    for method in ("none", "zstd"):
+    for method in BLOBS:
         mxfp4_repack.convert(ARGUMENTS.work / "model", ARGUMENTS.work / method, compress=method, **BLOB)
-    check_bytes(ARGUMENTS.work / "none")
+        check_damage(method)
+    with contextlib.ExitStack() as opened:
+        blobs = {method: opened.enter_context(mxfp4_repack.open_blob(ARGUMENTS.work / method)) for method in BLOBS}
+        blobs["made"] = opened.enter_context(mxfp4_repack.open_checkpoint(ARGUMENTS.work / "model", **BLOB))
+        layers = {what: opened.enter_context(blob.layer(0)) for what, blob in blobs.items()}
+        for what, layer in layers.items():
+            check(what, layer, layers["none"])
     loader.release()
     del pinned
     torch.cuda.empty_cache()

@@ -3,7 +3,7 @@
 
     whole_load.py --program MXFP4_REPACK --revision REVISION [--ranks 2] [--rounds 3] [--cold 1]
                   [--ways "default blob" "fastsafetensors" ...] [--deployment "--arch sm90 --moe-backend triton"]
-                  [--layers 8 --experts 128 --hidden 2880 --inter 2880] [--work DIR] [--prepare]
+                  [--layers 8 --experts 128 --hidden 2880 --inter 2880] [--work DIR] [--prepare] [--alone 2]
                   [--without-kernels] [--arguments JSON] [--report FILE]
 
 vLLM is the one that this interpreter imports, with the plug-in as pip installs it. Makes a gpt-oss checkpoint
@@ -11,6 +11,8 @@ of random weights in DIR, gpt-oss-120b's shapes by default (16 GB in 8 layers), 
 they are there; --prepare stops then. One process for each rank, on a GPU of its own, calls vLLM's
 get_model() for each way in turn: one round that does not count, then --rounds from the page cache, then --cold
 with the files dropped from it before each load. All ranks begin together; a load takes as long as the slowest.
+With --alone each way has processes of its own, so often as that says, in another order each time: their first loads, which
+are what a start that serves does, count by themselves.
 
 Printed for each way, as medians with the span of the rounds: seconds; its share of vLLM's own in the
 same round; the peak of GPU memory of each rank, and as a share of vLLM's own and of the weights alone
@@ -37,6 +39,7 @@ import importlib
 import json
 import os
 import pathlib
+import random
 import re
 import shlex
 import statistics
@@ -234,7 +237,7 @@ class Rank:
 
     def run(self, out):
         broken = set()
-        kinds = ["not counted"] + ["warm"] * self.spec["rounds"] + ["cold"] * self.spec["cold"]
+        kinds = ["first"] + ["warm"] * self.spec["rounds"] + ["cold"] * self.spec["cold"]
         for number, kind in enumerate(kinds):
             for way in self.spec["ways"]:
                 if way in broken or kind == "cold" and way not in (OWN, *OURS) and not self.spec["cold_all"]:
@@ -317,7 +320,7 @@ def summed_up(arguments, records):
     whole = {key: found for key, found in loads.items() if len(found) == arguments.ranks and not any("error" in one for one in found.values())}
     slowest = {key: max(found.values(), key=lambda one: one["seconds"]) for key, found in whole.items()}
     figures = collections.defaultdict(dict)
-    for kind in ("warm", "cold"):
+    for kind in ("first", "warm", "cold") if arguments.alone else ("warm", "cold"):
         for way in [OWN, *arguments.ways]:
             errors = {one["error"] for key, found in loads.items() if key[2] == way for one in found.values() if "error" in one}
             rounds = [key[1] for key in whole if key[0] == kind and key[2] == way and (kind, key[1], OWN) in whole]
@@ -339,11 +342,11 @@ def figures_of(way, kind, rounds, whole, slowest):
     own_peaks = [max(whole[kind, number, OWN][rank]["peak"] for number in rounds) for rank in ranks]
     of_weights = [peak / weight for peak, weight in zip(peaks, weights) if weight]
     parts = {part: statistics.median(one["parts"][part] for one in mine) for part in mine[0]["parts"]}
-    host = {what: max(found["host"][what] for number in rounds for found in whole[kind, number, way].values()) for what in ("anonymous", "all")}
+    host = {what: max(found["host"][what] for number in rounds for found in whole[kind, number, way].values()) for what in ("anonymous", "all", "gpu")}
     print(f"     {kind}, {way}: {spread([one['seconds'] for one in mine])} s, share {spread(shares)}; GPU peak "
           f"{[f'{peak / 2**20:.0f} MiB' for peak in peaks]}, of its weights {[f'{share:.3f}' for share in of_weights]}, of vLLM's own "
           f"{[f'{peak / other:.3f}' for peak, other in zip(peaks, own_peaks) if other]}; host grew {host['anonymous'] >> 20} MiB anonymous, "
-          f"{host['all'] >> 20} in all; {', '.join(f'{part} {seconds:.2f}' for part, seconds in parts.items())}", flush=True)
+          f"{host['all'] >> 20} in all, the GPU's by its driver {host['gpu'] >> 20}; {', '.join(f'{part} {seconds:.2f}' for part, seconds in parts.items())}", flush=True)
     if way in OURS:
         taken = {(one["taken"], one["proven"]) for number in rounds for one in whole[kind, number, way].values()}
         layers = {number + proven for number, proven in taken}
@@ -362,6 +365,7 @@ def parser_of(text):
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--vocabulary", type=int, default=201088)
     parser.add_argument("--shards", type=int, default=5)
+    parser.add_argument("--alone", type=int, default=0, metavar="TIMES", help="each way in processes of its own")
     parser.add_argument("--cold", type=int, default=0, help="rounds with cold files, of vLLM's own and the blobs")
     parser.add_argument("--cold-all", action="store_true", help="cold rounds of every way")
     parser.add_argument("--ways", nargs="*", default=list(OURS))
@@ -384,7 +388,10 @@ def main():
     if arguments.prepare:
         return 0
     os.sync()  # what was just written would be written during the loads
-    records = run_ranks(arguments, model, blobs, [OWN, *arguments.ways])
+    ways, records = [OWN, *arguments.ways], []
+    for number in range(arguments.alone or 1):
+        for together in [[way] for way in random.sample(ways, len(ways))] if arguments.alone else [ways]:
+            records += [{**one, "round": one["round"] + 100 * number} for one in run_ranks(arguments, model, blobs, together)]
     figures = summed_up(arguments, records)
     if arguments.report:
         arguments.report.write_text(json.dumps({"figures": figures, "loads": records}, indent=1) + "\n")
