@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "formats/blob/raw_frames.hpp"
-#include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/output.hpp"
@@ -74,22 +73,11 @@ void each_frame(const PlannedTensor& tensor, const Piece& piece, ConstBytes deco
 void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piece& piece,
                   OutgoingPiece& outgoing) {
   outgoing.frames.clear();
-  outgoing.blocks.clear();
   outgoing.compressed.clear();
-  const ConstBytes decoded = outgoing.decoded;
-  if (tensor.codes) {
-    each_frame(tensor, piece, decoded, [&](ConstBytes content) {
-      const auto bytes = static_cast<int64_t>(content.size());
-      outgoing.blocks.push_back(cut_into_blocks(bytes, find_runs(content)));
-      outgoing.frames.push_back({raw_frame_bytes(outgoing.blocks.back()), bytes, 0});
-    });
-    return;
-  }
-  outgoing.tensor_sum.begin(piece.first_granule * tensor.granule_bytes);
-  // Raw frames are less than a thousandth longer. Memory that grows is copied, and touched twice.
-  outgoing.compressed.reserve(decoded.size() + decoded.size() / 1000 + 1000);
-  each_frame(tensor, piece, decoded, [&](ConstBytes content) {
-    outgoing.frames.push_back(encoder.encode(content, outgoing.compressed, &outgoing.tensor_sum));
+  each_frame(tensor, piece, outgoing.decoded, [&](ConstBytes content) {
+    const FrameInfo raw{raw_frame_bytes(std::ssize(content)), std::ssize(content), 0};
+    outgoing.frames.push_back(
+        encoder.shorten(content, tensor.codes, outgoing.compressed).value_or(raw));
   });
 }
 
@@ -140,12 +128,10 @@ class BlobWriter::LayerFile {
     piece.file_sum.begin(piece.offset);
     GatheredWrite write(file_, piece.offset, piece.file_sum, piece.gathered);
     piece.shared_sum = false;
-    if (!zstd_) {
-      store_plain(planned.first_granule * tensor.granule_bytes, piece, write);
-    } else if (tensor.codes) {
-      store_codes(tensor, planned, piece, write);
+    if (zstd_) {
+      store_frames(tensor, planned, piece, write);
     } else {
-      write.add(piece.compressed);
+      store_plain(planned.first_granule * tensor.granule_bytes, piece, write);
     }
     write.finish();
   }
@@ -186,13 +172,20 @@ class BlobWriter::LayerFile {
     }
   }
 
-  static void store_codes(const PlannedTensor& tensor, const Piece& planned, OutgoingPiece& piece,
-                          GatheredWrite& write) {
-    const auto emit = [&write](ConstBytes bytes) { write.add(bytes); };
+  static void store_frames(const PlannedTensor& tensor, const Piece& planned, OutgoingPiece& piece,
+                           GatheredWrite& write) {
     piece.tensor_sum.begin(planned.first_granule * tensor.granule_bytes);
-    size_t frame = 0;
+    ConstBytes compressed = piece.compressed;
+    auto frame = piece.frames.begin();
     each_frame(tensor, planned, piece.decoded, [&](ConstBytes content) {
-      piece.frames[frame] = write_raw_frame(content, piece.blocks[frame], &piece.tensor_sum, emit);
+      if (frame->encoded == raw_frame_bytes(frame->decoded)) {
+        *frame = write_raw_frame(content, &piece.tensor_sum,
+                                 [&write](ConstBytes bytes) { write.add(bytes); });
+      } else {
+        piece.tensor_sum.update(content);
+        write.add(compressed.first(static_cast<size_t>(frame->encoded)));
+        compressed = compressed.subspan(static_cast<size_t>(frame->encoded));
+      }
       ++frame;
     });
   }

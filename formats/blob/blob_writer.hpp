@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "formats/blob/frame_blocks.hpp"
 #include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/seekable_zstd.hpp"
+#include "formats/checksum/checksum.hpp"
 #include "formats/os/directory.hpp"
 #include "lib/plan/plan.hpp"
 
@@ -19,11 +19,9 @@ namespace mxfp4 {
 // A piece on its way into its file. Reused for one piece after another.
 struct OutgoingPiece {
   ConstBytes decoded;
-  // With zstd: the frames of `decoded`. Those of codes get their checksums only in store().
+  // With zstd: the frames of `decoded`. Raw ones get their checksums only in store().
   std::vector<FrameInfo> frames;
-  std::vector<std::vector<FrameBlock>> blocks;  // of each frame of codes
-  std::vector<std::byte> compressed;  // the frames' bytes; empty for codes, whose frames are made
-                                      // as they are written
+  std::vector<std::byte> compressed;  // the bytes of those that are shorter than raw ones
   int64_t offset = 0;                 // in the file
   ChecksumPart file_sum;
   ChecksumPart tensor_sum;
@@ -31,7 +29,7 @@ struct OutgoingPiece {
   std::vector<std::byte> gathered;  // memory for what is written
 };
 
-// Plans the frames of a piece. Encodes them unless the tensor holds codes.
+// Plans the frames of a piece, and encodes those that are worth it.
 void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piece& piece,
                   OutgoingPiece& outgoing);
 

@@ -5,6 +5,7 @@
 // interface.
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <array>
@@ -27,8 +28,8 @@ constexpr int64_t kSkippableHeaderBytes = 8;
 
 constexpr int kRunsAlone = 1;
 constexpr int kFrequencies = 2;
-// zstd's level for kFrequencies. A negative level is the step of zstd's search: so large a step
-// finds nothing.
+// zstd's level for both. A negative level is the step of zstd's search: so large a step
+// finds long runs only.
 constexpr int kNoSearch = -1000;
 
 void append_u32(std::vector<std::byte>& out, uint32_t value) {
@@ -57,8 +58,9 @@ struct Decoder {
   ZSTD_DCtx* zstd;
 };
 
-// The result of a call of zstd that fails only if this program has a bug.
+// The result of a call of zstd that fails only without memory, or if this program has a bug.
 size_t checked(size_t result) {
+  if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation) throw std::bad_alloc();
   if (ZSTD_isError(result) != 0U) {
     throw Error::internal(fmt::format("zstd: {}", ZSTD_getErrorName(result)));
   }
@@ -69,19 +71,25 @@ Error table_does_not_fit(int64_t frames) {
   return Error::input(fmt::format("the seek table of {} frames does not fit the file", frames));
 }
 
-bool shrinks(size_t encoded, size_t decoded) { return encoded <= decoded - decoded / 50; }
+// Whether `in` has a run of one value of 1.5 KiB or more; of a shorter one, perhaps.
+bool has_run(ConstBytes in) {
+  constexpr size_t kProbe = 512;
+  constexpr size_t kStep = 1024;
+  for (size_t at = 0; at + kProbe <= in.size(); at += kStep) {
+    const std::byte* from = in.data() + at;
+    if (std::memcmp(from, from + 1, kProbe - 1) == 0) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
 struct FrameEncoder::Context {
   explicit Context(int level) {
-    if (zstd == nullptr) throw Error::internal("zstd: no memory for a compression context");
-    if (level == kFrequencies) {
-      set(ZSTD_c_compressionLevel, kNoSearch);
-      set(ZSTD_c_literalCompressionMode, ZSTD_lcm_huffman);
-    } else {
-      set(ZSTD_c_compressionLevel, level);
-    }
+    if (zstd == nullptr) throw std::bad_alloc();
+    set(ZSTD_c_compressionLevel, level <= kFrequencies ? kNoSearch : level);
+    if (level == kRunsAlone) set(ZSTD_c_literalCompressionMode, ZSTD_lcm_uncompressed);
+    if (level == kFrequencies) set(ZSTD_c_literalCompressionMode, ZSTD_lcm_huffman);
     set(ZSTD_c_checksumFlag, 1);
     set(ZSTD_c_contentSizeFlag, 1);
   }
@@ -104,33 +112,41 @@ struct FrameEncoder::Context {
   std::vector<std::byte> buffer;
 };
 
-FrameEncoder::FrameEncoder(int level)
-    : context_(level == kRunsAlone ? nullptr : std::make_unique<Context>(level)) {}
+FrameEncoder::FrameEncoder(int level) : wanted_(level) {}
 FrameEncoder::FrameEncoder(FrameEncoder&&) noexcept = default;
 FrameEncoder& FrameEncoder::operator=(FrameEncoder&&) noexcept = default;
 FrameEncoder::~FrameEncoder() = default;
 
-FrameInfo FrameEncoder::encode(ConstBytes in, std::vector<std::byte>& out, ChecksumPart* sum) {
-  const auto append = [&out](ConstBytes bytes) {
-    out.insert(out.end(), bytes.begin(), bytes.end());
-  };
-  const auto decoded = static_cast<int64_t>(in.size());
-  if (!context_) return write_raw_frame(in, cut_into_blocks(decoded, find_runs(in)), sum, append);
-  const size_t size = context_->compress(in);
-  if (!shrinks(size, in.size())) {
-    return write_raw_frame(in, cut_into_blocks(decoded, {}), sum, append);
-  }
-  const ConstBytes frame(context_->buffer.data(), size);
-  if (sum != nullptr) sum->update(in);
-  append(frame);
-  return {static_cast<int64_t>(size), decoded, load_u32(frame, static_cast<int64_t>(size) - 4)};
+std::optional<FrameInfo> FrameEncoder::shorten(ConstBytes in, bool codes,
+                                               std::vector<std::byte>& out) {
+  const int level = codes ? kRunsAlone : wanted_;
+  if (level == kRunsAlone && !has_run(in)) return std::nullopt;
+  std::unique_ptr<Context>& context = level == kRunsAlone ? runs_ : level_;
+  if (!context) context = std::make_unique<Context>(level);
+  const size_t size = context->compress(in);
+  if (size > in.size() - in.size() / 50) return std::nullopt;
+  const ConstBytes frame = std::span(context->buffer).first(size);
+  out.insert(out.end(), frame.begin(), frame.end());
+  const auto encoded = static_cast<int64_t>(size);
+  return FrameInfo{encoded, std::ssize(in), load_u32(frame, encoded - 4)};
+}
+
+FrameInfo FrameEncoder::encode(ConstBytes in, std::vector<std::byte>& out) {
+  if (const auto shorter = shorten(in, /*codes=*/false, out)) return *shorter;
+  return write_raw_frame(
+      in, nullptr, [&out](ConstBytes bytes) { out.insert(out.end(), bytes.begin(), bytes.end()); });
 }
 
 int64_t encoder_bytes(int level, int64_t frame_bytes) {
-  if (level == kRunsAlone) return 0;
-  FrameEncoder::Context context(level);
-  (void)context.compress(std::vector<std::byte>(static_cast<size_t>(frame_bytes)));
-  return static_cast<int64_t>(ZSTD_sizeof_CCtx(context.zstd.get()) + context.buffer.capacity());
+  const std::vector<std::byte> frame(static_cast<size_t>(frame_bytes));
+  int64_t bytes = 0;
+  for (const int used : {kRunsAlone, level}) {
+    FrameEncoder::Context context(used);
+    (void)context.compress(frame);
+    bytes += static_cast<int64_t>(ZSTD_sizeof_CCtx(context.zstd.get()) + context.buffer.capacity());
+    if (level == kRunsAlone) break;
+  }
+  return bytes;
 }
 
 std::vector<std::byte> make_seek_table(const std::vector<FrameInfo>& frames) {
@@ -203,7 +219,7 @@ bool is_zstd(ConstBytes file) { return file.size() >= 4 && load_u32(file, 0) == 
 
 void decode_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out, FrameCheck check) {
   const auto expected = static_cast<unsigned long long>(info.decoded);
-  if (out.size() == expected && decode_raw_frame(encoded, info, out, check)) return;
+  if (out.size() == expected && copy_raw_frame(encoded, info, out, check, nullptr)) return;
   if (out.size() != expected ||
       ZSTD_getFrameContentSize(encoded.data(), encoded.size()) != expected ||
       ZSTD_findFrameCompressedSize(encoded.data(), encoded.size()) != encoded.size()) {

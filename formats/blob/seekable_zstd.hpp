@@ -6,39 +6,41 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "formats/blob/frame.hpp"
-#include "formats/checksum/checksum.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
 
-// Encodes frames. Not thread-safe: each worker needs its own.
+// Shortens frames. Not thread-safe: each worker needs its own.
 class FrameEncoder {
  public:
-  // Level 1 shortens runs of one value and stores the rest raw, so that decoding is a copy. Level 2
-  // codes single bytes by their frequency, without a search for repeats: padding aside, block
-  // scales have only short repeats, and coding those makes frames larger and takes twice the time.
-  // Levels from 3 on are zstd's.
+  // Level 1 shortens runs of one value, so that decoding is a copy. Level 2 codes single bytes by
+  // their frequency, without a search for repeats: padding aside, block scales have only short
+  // repeats, and coding those makes frames larger and takes twice the time. Levels from 3 on are
+  // zstd's. Codes have no repeats: at every level only their runs are shortened.
   explicit FrameEncoder(int level);
   FrameEncoder(FrameEncoder&&) noexcept;
   FrameEncoder& operator=(FrameEncoder&&) noexcept;
   ~FrameEncoder();
 
-  // Appends one frame that decodes to `in` (1 .. kMaxFrameBytes bytes) to `out`. From level 2 on, a
-  // frame that would not shrink by 2 % is stored raw. The same input, level and release of zstd
-  // give the same bytes. `sum`, if not null, is updated with `in`.
-  FrameInfo encode(ConstBytes in, std::vector<std::byte>& out, ChecksumPart* sum = nullptr);
+  // Appends one frame that decodes to `in` (1 .. kMaxFrameBytes bytes) to `out`, if it is shorter by
+  // 2 % or more. The same input, level and release of zstd give the same bytes.
+  std::optional<FrameInfo> shorten(ConstBytes in, bool codes, std::vector<std::byte>& out);
+  // The same for bytes that are no codes; a frame that would not be shorter is a raw one.
+  FrameInfo encode(ConstBytes in, std::vector<std::byte>& out);
 
  private:
   friend int64_t encoder_bytes(int level, int64_t frame_bytes);
   struct Context;
-  std::unique_ptr<Context> context_;  // none at level 1
+  std::unique_ptr<Context> runs_, level_;  // made when they are needed; at level 1 runs_ is both
+  int wanted_;
 };
 
-// Bytes of memory that an encoder takes once it has encoded a frame of `frame_bytes` decoded bytes.
+// Bytes of memory that an encoder takes at most, for frames of `frame_bytes` decoded bytes.
 [[nodiscard]] int64_t encoder_bytes(int level, int64_t frame_bytes);
 
 // The skippable frame that ends the file: one entry a frame, with checksums.

@@ -181,9 +181,9 @@ void BlobLoader::read_frame(const PositionedFile& file, const LoadPiece& piece, 
   ConstBytes encoded;
   if (file.is_direct()) {
     encoded = read_direct(file, offset, frame.encoded, buffers.direct);
-    if (whole && decode_raw_frame(encoded, frame, out, check, sum)) return;
+    if (whole && copy_raw_frame(encoded, frame, out, check, sum)) return;
   } else {
-    if (whole && read_straight(file, *piece.frame, out, buffers, check, sum)) return;
+    if (whole && read_straight(file, *piece.frame, out, check, sum)) return;
     buffers.encoded.resize(static_cast<size_t>(frame.encoded));
     file.read(offset, buffers.encoded);
     encoded = buffers.encoded;
@@ -202,9 +202,8 @@ void BlobLoader::read_frame(const PositionedFile& file, const LoadPiece& piece, 
 
 // Reads a frame that is wanted whole and needs no decoding. False for any other.
 bool BlobLoader::read_straight(const PositionedFile& file, const SeekEntry& entry, MutableBytes out,
-                               LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) {
-  buffers.encoded.resize(static_cast<size_t>(kFrameWindowBytes));
-  return read_raw_frame(entry.frame, out, check, sum, buffers.encoded,
+                               FrameCheck check, ChecksumPart* sum) {
+  return read_raw_frame(entry.frame, out, check, sum,
                         [&](int64_t offset, std::span<const MutableBytes> parts) {
                           file.read(entry.encoded_offset + offset, parts);
                         });

@@ -72,7 +72,7 @@ class BlobLoader final : public LoadSource {
   static void read_frame(const PositionedFile& file, const LoadPiece& piece, MutableBytes out,
                          LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum);
   static bool read_straight(const PositionedFile& file, const SeekEntry& entry, MutableBytes out,
-                            LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum);
+                            FrameCheck check, ChecksumPart* sum);
 
   std::filesystem::path directory_;
   std::filesystem::path start_ = current_directory();  // layers' files may be opened later
