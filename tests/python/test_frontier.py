@@ -1,15 +1,17 @@
 """Conversions of checkpoints whose experts the oracle does not choose: mega MoE, and compressed-tensors and AutoRound on
-CUTLASS. Each case of testdata/golden/frontier becomes a checkpoint; the digests are what vLLM's own loading code made of it."""
+CUTLASS; and of Kimi-K3 and DeepSeek-V4.1 as published. Each case of testdata/golden/frontier and testdata/frontier becomes a checkpoint,
+drawn as the README there says; the digests are what vLLM's own loading code made of it."""
 import hashlib
 import json
 import os
 import shutil
-import struct
 import subprocess
 import tempfile
 import unittest
 
 import numpy
+
+import layer_files
 
 GOLDEN = os.path.join(os.environ["TESTDATA"], "golden", "frontier")
 TENSORS = ("w13_weight", "w13_weight_scale", "w2_weight", "w2_weight_scale")
@@ -18,8 +20,8 @@ AITER = ["--arch", "gfx950", "--moe-backend", "aiter_mega_moe", "--enable-expert
          "--all2all-backend", "mori_high_throughput"]
 
 
-def goldens(name):
-    with open(os.path.join(GOLDEN, name + ".json"), encoding="utf-8") as file:
+def goldens(name, folder=GOLDEN):
+    with open(os.path.join(folder, name + ".json"), encoding="utf-8") as file:
         return json.load(file)
 
 
@@ -33,19 +35,20 @@ def drawn(case, low, high):
             yield expert, word, "scale", random.integers(low, high, (rows, columns // 32), dtype=numpy.uint8)
 
 
+# What follows an expert's name, and its type, of codes and of scales.
+DEEPSEEK = {"codes": (".weight", "I8"), "scale": (".scale", "F8_E8M0")}
+PACKED = {"codes": (".weight_packed", "U8"), "scale": (".weight_scale", "U8")}
+
+
+def named(module, names, drawn_ones, words=None):
+    """{name: (type, array)} of one layer."""
+    return {f"{module}.experts.{expert}.{words[word] if words else word}{names[kind][0]}": (names[kind][1], data)
+            for expert, word, kind, data in drawn_ones}
+
+
 def write_checkpoint(folder, config, tensors):
-    """`tensors`: name, safetensors dtype, array."""
-    header, at = {}, 0
-    for name, dtype, data in tensors:
-        header[name] = {"dtype": dtype, "shape": list(data.shape), "data_offsets": [at, at + data.nbytes]}
-        at += data.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
     os.makedirs(folder)
-    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for _, _, data in tensors:
-            file.write(data.tobytes())
+    layer_files.write(os.path.join(folder, "model.safetensors"), tensors)
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
         json.dump(config, file)
     return folder
@@ -58,9 +61,7 @@ def deepseek_v4(folder, case, **changes):
               "topk_method": "noaux_tc", "expert_dtype": "fp4", "hidden_act": "silu",
               "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3", "scale_fmt": "ue8m0",
                                       "weight_block_size": [128, 128]}, **changes}
-    names = {"codes": (".weight", "I8"), "scale": (".scale", "F8_E8M0")}
-    return write_checkpoint(folder, config, [(f"layers.0.ffn.experts.{expert}.{word}{names[kind][0]}", names[kind][1], data)
-                                             for expert, word, kind, data in drawn(case, 0, 256)])
+    return write_checkpoint(folder, config, named("layers.0.ffn", DEEPSEEK, drawn(case, 0, 256)))
 
 
 WEIGHTS = {"num_bits": 4, "type": "float", "strategy": "group", "group_size": 32, "symmetric": True, "dynamic": False}
@@ -79,19 +80,35 @@ def qwen3(folder, case, method):
               "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True, "hidden_act": "silu",
               "quantization_config": METHODS[method]}
     words = {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}
-    fields = {"codes": ".weight_packed", "scale": ".weight_scale"}
-    return write_checkpoint(folder, config, [(f"model.layers.0.mlp.experts.{expert}.{words[word]}{fields[kind]}", "U8", data)
-                                             for expert, word, kind, data in drawn(case, 101, 140)])
+    return write_checkpoint(folder, config, named("model.layers.0.mlp", PACKED, drawn(case, 101, 140), words))
 
 
-def read_tensors(path):
-    """Data by the last part of the name."""
-    with open(path, "rb") as file:
-        raw = file.read()
-    length = struct.unpack("<Q", raw[:8])[0]
-    data = raw[8 + length:]
-    return {name.rsplit(".", 1)[1]: (entry["dtype"], entry["shape"], data[slice(*entry["data_offsets"])])
-            for name, entry in json.loads(raw[8:8 + length]).items() if name != "__metadata__"}
+def kimi_k3(folder, case):
+    text = {"model_type": "kimi_linear", "hidden_size": 2 * case["H"], "routed_expert_hidden_size": case["H"], "intermediate_size": 96,
+            "moe_intermediate_size": case["I"], "num_hidden_layers": 2, "first_k_dense_replace": 1, "num_experts": case["E"],
+            "num_experts_per_token": 2, "num_shared_experts": 2, "hidden_act": "situ", "activation_situ_beta": 4.0,
+            "activation_situ_linear_beta": 25.0, "moe_router_activation_func": "sigmoid", "moe_renormalize": True, "use_grouped_topk": True,
+            "num_expert_group": 1, "topk_group": 1, "topk_method": "noaux_tc", "num_nextn_predict_layers": 0,
+            "quantization_config": {"quant_method": "compressed-tensors", "format": "mxfp4-pack-quantized", "ignore": ["re:.*self_attn.*"],
+                                    "config_groups": {"group_0": {"targets": ["re:.*block_sparse_moe.experts.*"], "input_activations": None,
+                                                                  "weights": {**WEIGHTS, "scale_dtype": "torch.uint8"}}}}}
+    return write_checkpoint(folder, {"architectures": ["KimiK3ForConditionalGeneration"], "model_type": "kimi_k3", "text_config": text},
+                            named("language_model.model.layers.1.block_sparse_moe", PACKED, drawn(case, 101, 140)))
+
+
+def deepseek_v41(folder, case):
+    """The model of the case's sizes: one layer of 12 experts, three draft stages of 4. Only the first stage is compared."""
+    text = {"model_type": "deepseek_v41_text", "hidden_size": case["H"], "moe_intermediate_size": case["I"], "num_hidden_layers": 1,
+            "n_routed_experts": 12, "n_shared_experts": 1, "num_experts_per_tok": 2, "scoring_func": "sqrtsoftplus", "topk_method": "noaux_tc",
+            "norm_topk_prob": True, "routed_scaling_factor": 1.5, "swiglu_limit": 10.0, "hidden_act": "silu", "num_nextn_predict_layers": 3,
+            "dspark_n_routed_experts": 4}
+    config = {"architectures": ["DeepseekV41ForCausalLM"], "model_type": "deepseek_v41", "text_config": text,
+              "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [32, 32], "scale_fmt": "ue8m0",
+                                      "expert_dtype": "fp4"}}
+    main, tensors = case["seed"] - (0 if case["prefix"] == "layers." else 1000), {}
+    for module, count, seed in (("layers.0.ffn", 12, main), ("mtp.0.ffn", 4, main + 1000), ("mtp.1.ffn", 4, 1), ("mtp.2.ffn", 4, 2)):
+        tensors.update(named(module, DEEPSEEK, drawn({**case, "E": count, "seed": seed}, 101, 140)))
+    return write_checkpoint(folder, config, tensors)
 
 
 class Frontier(unittest.TestCase):
@@ -105,20 +122,25 @@ class Frontier(unittest.TestCase):
     def run_tool(self, *words):
         return subprocess.run([os.environ["BIN"], *map(str, words)], capture_output=True, text=True, timeout=300)
 
-    def convert(self, source, *words):
-        """The one layer file's tensors and the manifest, from a directory that is new each time; self.blob is the rank's."""
+    def convert(self, source, *words, layer=""):
+        """A layer file's tensors, by the last part of the name, and the manifest, from a directory that is new each time; self.blob is the
+        rank's. layer: how the layer's prefix begins."""
         shutil.rmtree(self.out, ignore_errors=True)
         done = self.run_tool("convert", source, "-o", self.out, "--compress", "none", *words)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.blob, = (folder for folder, _, names in os.walk(self.out) if "mxfp4_repack.json" in names)
         with open(os.path.join(self.blob, "mxfp4_repack.json"), encoding="utf-8") as file:
             manifest = json.load(file)
-        return read_tensors(os.path.join(self.blob, "layer-00000.safetensors")), manifest
+        (entry,) = (entry for entry in manifest["layers"] if entry["prefix"].startswith(layer))
+        return self.read(os.path.join(self.blob, entry["file"])), manifest
+
+    @staticmethod
+    def read(path):
+        return {name.rpartition(".")[2]: array for name, array in layer_files.read(path)[0].items()}
 
     def expect(self, found, case):
-        self.assertEqual(sorted(found), sorted(TENSORS))
-        digests = {name: hashlib.sha256(data).hexdigest() for name, (_, _, data) in found.items()}
-        self.assertEqual(digests, {name: case["tensors"][name]["sha256"] for name in TENSORS})
+        digests = {name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in found.items()}
+        self.assertEqual(digests, {name: tensor["sha256"] for name, tensor in case["tensors"].items()})
 
     def mega_words(self, case, release):
         words = [*MEGA, "--tp-size", case["ep"], "--revision", release]
@@ -164,7 +186,7 @@ class Frontier(unittest.TestCase):
             found, _ = self.convert(deepseek_v4(os.path.join(self.folder, name), cases[name]), *self.mega_words(cases[name], "0.33.0"))
             for tensor in TENSORS:
                 with open(os.path.join(GOLDEN, "mega", f"{name}.{tensor}.bin"), "rb") as file:
-                    self.assertEqual(found[tensor][2], file.read(), (name, tensor))
+                    self.assertEqual(found[tensor].tobytes(), file.read(), (name, tensor))
 
     def test_shapes_and_round_trip(self):
         case = next(case for case in goldens("mega")["cases"] if case["id"] == "eplb-ep4-r3")
@@ -172,8 +194,8 @@ class Frontier(unittest.TestCase):
         found, manifest = self.convert(source, *self.mega_words(case, "0.33.0"))
         storage = {t["name"].rsplit(".", 1)[1]: t["storage"] for t in manifest["layers"][0]["tensors"]}
         for name, want in case["tensors"].items():
-            dtype, shape, _ = found[name]
-            self.assertEqual(dtype, {"int8": "I8", "int32": "I32"}[want["dtype"]])
+            shape = list(found[name].shape)
+            self.assertEqual(str(found[name].dtype), want["dtype"])
             if name.endswith("scale"):
                 self.assertEqual(storage[name]["storage_shape"], want["shape"])
                 experts, rows, words = want["shape"]
@@ -188,11 +210,11 @@ class Frontier(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         file, = (os.path.join(folder, name) for folder, _, names in os.walk(back) for name in names
                  if name == "layer-00000.safetensors")
-        loaded = read_tensors(file)
+        loaded = self.read(file)
         experts = manifest["recipes"][0]["experts"]
         parts = {(e, w, k): d.tobytes() for e, w, k, d in drawn(case, 0, 256)}
         for name, words, kind in (("w13_weight", ("w1", "w3"), "codes"), ("w2_weight_scale", ("w2",), "scale")):
-            self.assertEqual(loaded[name][2], b"".join(parts[e, w, kind] for e in experts for w in words), name)
+            self.assertEqual(loaded[name].tobytes(), b"".join(parts[e, w, kind] for e in experts for w in words), name)
 
     def test_aiter_mega(self):
         for case in goldens("aiter-mega")["cases"]:
@@ -219,6 +241,22 @@ class Frontier(unittest.TestCase):
                 found, manifest = self.convert(source, *words, "--revision", "0.33.0")
                 self.expect(found, case)
                 self.assertEqual(manifest["layout"], "cutlass/mxfp4")
+
+    def test_newest_models(self):
+        compared = 0
+        for name, make in (("kimi_k3", kimi_k3), ("deepseek_v41", deepseek_v41)):
+            for case in goldens(name, os.path.join(os.environ["TESTDATA"], "frontier"))["cases"]:
+                source = make(os.path.join(self.folder, case["id"]), case)
+                with self.subTest(case["id"]):
+                    found, manifest = self.convert(source, "--revision", "0.33.0", "--arch", case["arch"], "--moe-backend", case["moe_backend"], "--tp-size",
+                                                   case["tp"], "--rank", case["rank"], *["--enable-expert-parallel"] * case["expert_parallel"],
+                                                   layer=case.get("prefix", ""))
+                    self.assertEqual(manifest["target"]["backend"], case["backend"])
+                    self.assertEqual({key: list(found[key].shape) for key in case["tensors"]}, {key: one["shape"] for key, one in case["tensors"].items()})
+                    self.expect({key: found[key] for key in case["tensors"]}, case)
+                    compared += len(case["tensors"])
+                shutil.rmtree(source)
+        self.assertEqual(compared, 88)
 
     def refused(self, source, pattern, *words, code=4):
         done = self.run_tool("convert", source, "-o", self.out, *words)
