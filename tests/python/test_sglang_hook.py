@@ -1,15 +1,11 @@
 """The SGLang plug-in in a process made of stand-ins: standin/sglang for SGLang, standin/faketorch for torch. The blobs, the program and the
-plug-in are real. tests/python/sglang does the same with the classes of SGLang's wheels, for more paths."""
+plug-in are real. What the plug-in shares with vLLM's is tested there; tests/python/sglang does the same with the classes of SGLang's wheels, for more
+paths."""
 import contextlib
-import gc
-import glob
 import importlib
-import itertools
 import json
 import logging
 import os
-import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -205,67 +201,6 @@ class Sglang(unittest.TestCase):
                 self.assertIn(fact, warnings[0])
                 if not facts and fact not in ("precision of flashinfer_mxfp4",):
                     self.equal(wanted, layers)
-            with self.subTest(fact, strict=True), World(MXFP4_REPACK_BLOB=checkpoint()[1], MXFP4_REPACK_STRICT="1") as world:
-                from mxfp4_repack.plugin.hook import BlobRefused
-                if change:
-                    change(world)
-                with self.assertRaisesRegex(BlobRefused, fact):
-                    world.load(**facts)
-
-    def test_another_models_blob_is_never_served(self):
-        """A fine-tune with its base's blob: whatever the options say, no layer is taken from the blob."""
-        model, blob = checkpoint()
-        made = refused = 0
-        for place in ("named", "model"):
-            other = shutil.copytree(model, os.path.join(tempfile.mkdtemp(dir=hook_env.scratch.name), "other"), copy_function=shutil.copy)
-            for file in glob.glob(other + "/*.safetensors"):
-                with open(file, "r+b") as opened:
-                    (length,) = struct.unpack("<Q", opened.read(8))
-                    for name, entry in json.loads(opened.read(length)).items():
-                        if "scale" not in name and "data_offsets" in entry:
-                            begin, end = entry["data_offsets"]
-                            opened.seek(8 + length + begin)
-                            data = bytes(byte ^ 1 for byte in opened.read(end - begin))
-                            opened.seek(8 + length + begin)
-                            opened.write(data)
-            if place == "model":
-                shutil.copytree(blob, os.path.join(other, "mxfp4_repack"))
-            for source, strict, check in itertools.product((None, "blob", "checkpoint", "check"), "01", ("none", "sizes", "checksums")):
-                said = {"MXFP4_REPACK_BLOB": blob if place == "named" else "model:", "MXFP4_REPACK_STRICT": strict, "MXFP4_REPACK_CHECK": check}
-                said.update({"MXFP4_REPACK_SOURCE": source} if source else {})
-                with self.subTest(**said), World(**said) as world:
-                    vars(world.arguments).update(model_path=other)
-                    try:
-                        world.load()
-                        made += 1
-                    except RuntimeError as error:
-                        self.assertRegex(str(error), "is not the blob.s checkpoint: layer 0 ")
-                        self.assertTrue(strict == "1" or source in ("blob", "check"), "refused without a reason")
-                        refused += 1
-                    self.assertEqual(world.hook.taken if world.plugin._wrapper else [], [])
-        self.assertGreaterEqual(made, 12)
-        self.assertGreaterEqual(refused, 6)
-
-    def test_parameters_of_an_unknown_class(self):
-        """SGLang converts, one line says why, and no other says that it did not."""
-        wanted = own()
-        with World(MXFP4_REPACK_BLOB=checkpoint()[1]) as world, mock.patch("mxfp4_repack.sglang.hook.MethodCall", side_effect=KeyError("w13_weight")):
-            self.equal(wanted, world.load())
-            self.assertEqual((len(world.hook.converted), world.hook.waiting), (2, set()))
-            (line,) = world.messages.text()
-            self.assertIn("SGLang converts it: unknown parameters: 'w13_weight'", line)
-
-    def test_no_memory_is_kept_after_a_mismatch(self):
-        with World(MXFP4_REPACK_BLOB=checkpoint()[1]) as world, mock.patch(
-                "mxfp4_repack.plugin.build.StandIn", None), mock.patch("mxfp4_repack.sglang.calls.kernels_replaced", broken):
-            layers = world.load()
-            self.assertEqual(len(world.hook.converted), 2)
-            self.assertIn("RuntimeError: broken", world.messages.text()[0])
-            gc.collect()
-            held = sum(tensor.numel() * tensor.element_size() for tensor in gc.get_objects() if type(tensor) is torch.Tensor and not tensor.is_meta)
-            layer = sum(parameter.numel() * parameter.element_size() for one in layers for parameter in one._parameters.values())
-            self.assertLessEqual(held, 3 * layer)  # the layers, what was loaded into them, and small ones
-            self.equal(own_in_world(world), layers)
 
     def test_a_release_that_is_not_known_proves_itself_once(self):
         """The first layer of a kind is compared with SGLang's own; the next process skips raw experts."""
@@ -305,20 +240,6 @@ def humming(self, layer, moe_runner_config):
 
 def logged(world):
     return " ".join(world.messages.text(0))
-
-
-@contextlib.contextmanager
-def broken(method, backend):
-    raise RuntimeError("broken")
-    yield
-
-
-def own_in_world(world):
-    """SGLang's own result, by a hook that leaves all layers to it."""
-    world.plugin._wrapper._hook = SimpleNamespace(
-        create_weights=lambda original, method, args, kwargs: original(method, *args, **kwargs), create_moe_runner=lambda original, *args: original(*args),
-        process_weights=lambda original, *args: original(*args), skips=lambda name: False, loaded=lambda original, *args, **kwargs: original(*args, **kwargs))
-    return states(world.load())
 
 
 if __name__ == "__main__":

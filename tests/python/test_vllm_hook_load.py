@@ -188,10 +188,6 @@ class LoadFormat(unittest.TestCase):
                             (["verify"], "can be an object"), (3, "can be an object")):
             with self.subTest(extra), World(model=model) as world, self.assertRaisesRegex(ValueError, text):
                 self.load(world, case, extra)
-        for variable in ("VERIFY", "CHECK", "STRICT", "DIRECT", "OTHERS", "SOURCE"):
-            with self.subTest(variable), World(model=model, **{"MXFP4_REPACK_" + variable: "often"}) as world, \
-                    self.assertRaisesRegex(ValueError, f"^MXFP4_REPACK_{variable} is 'often'"):
-                self.load(world, case, {})
 
     def test_a_proof_is_remembered(self):
         """Unknown code: the first start compares, the second one reads no raw experts."""

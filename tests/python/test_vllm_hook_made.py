@@ -177,33 +177,14 @@ class OneFact(FallBack):
     def refused(self, fact, **given):
         super().refused(fact, environment={"MXFP4_REPACK_SOURCE": "checkpoint", "MXFP4_REPACK": hook_env.BIN}, **given)
 
-    def test_sizes_that_do_not_belong_together(self):
-        """The sizes of w13_weight are the engine's word; the other tensors have to have them too."""
-        for slot, shape in (("w13_weight", (2, 128, 80)), ("w2_weight", (2, 128, 48)),
-                            ("w13_weight_scale", (2, 128, 8)), ("w2_weight_scale", (2, 96, 2))):
-            def on_layer(world, layer, slot=slot, shape=shape):
-                array = hook_env.numpy.zeros(shape, "u1")
-                layer.register_parameter(slot, hook_env.torch.nn.Parameter(
-                    hook_env.to_torch(array, hook_env.torch.uint8), requires_grad=False))
-
-            self.on_layer = on_layer
-            named = "w2_weight" if slot == "w13_weight" else slot
-            self.refused(f"padded shape of {named}: the conversion has ")
-
     def test_facts(self):
         for fact, layer_facts in (
                 ("hidden size: the conversion has 128, vLLM has 64", {"hidden_unpadded": 64}),
                 ("placement of experts", {"ids": [1, 2]}),
                 ("redundant experts: the conversion has 0, vLLM has 4", {"redundant": 4}),
-                ("fused shared experts: the conversion has 0, vLLM has 1", {"shared": 1})):
+                ("fused shared experts: the conversion has 0, vLLM has 1", {"shared": 1}),
+                ("layer: the conversion has none of this name", {"name": "model.layers.7.mlp.experts"})):
             self.refused(fact, layer_facts=layer_facts)
-
-    def test_a_layer_that_the_checkpoint_does_not_have(self):
-        def on_layer(world, layer):
-            layer.layer_name = "model.layers.7.mlp.experts"
-
-        self.on_layer = on_layer
-        self.refused("layer: the conversion has none of this name")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """What tests set and look at: calls of the converters, the gfx name, a layer like vLLM's."""
+from enum import Enum
 from types import SimpleNamespace
 
 import torch
@@ -26,6 +27,41 @@ def turned(tensor):
 def widened(bias):
     """F32, where torch can."""
     return bias.data.float() if hasattr(bias, "float") else bias.data
+
+
+TRITON_BACKENDS = ("TRITON", "TRITON_UNFUSED", "AITER_MXFP4_FP8")
+Mxfp4MoeBackend = Enum("Mxfp4MoeBackend", """NONE FLASHINFER_TRTLLM_MXFP4_MXFP8
+    FLASHINFER_TRTLLM_MXFP4_BF16 FLASHINFER_CUTLASS_MXFP4_MXFP8 FLASHINFER_CUTLASS_MXFP4_BF16
+    DEEPGEMM_MXFP4 MARLIN BATCHED_MARLIN HUMMING AITER_MXFP4_BF16 AITER_MXFP4_FP8 AITER_MXFP4_MXFP4
+    TRITON TRITON_UNFUSED XPU CPU EMULATION""")
+
+
+def converted(family, swizzle, keeps_scales, backend, layer, *values):
+    """As both stand-ins for the module of the converters convert, the Triton group through triton_kernels as in the reference.
+    keeps_scales: the layer has its raw scales afterwards, whatever the backend."""
+    if backend.name in ("EMULATION", "XPU"):
+        return values
+    if backend.name not in TRITON_BACKENDS:
+        return own_conversion(family, layer, values)
+    from triton_kernels.matmul_ogs import FlexCtx, PrecisionConfig
+    from triton_kernels.numerics import InFlexData
+    w13_weight, w2_weight, w13_weight_scale, w2_weight_scale, w13_bias, w2_bias = values
+    w13, _, w13_scale = swizzle(w13_weight, w13_weight_scale)
+    w2, _, w2_scale = swizzle(w2_weight, w2_weight_scale)
+    configs = []
+    for scale, name in ((w13_scale, "w13_input_scale"), (w2_scale, "w2_input_scale")):
+        context = FlexCtx(rhs_data=InFlexData())
+        if backend.name == "AITER_MXFP4_FP8":
+            context.lhs_data = InFlexData(scale=getattr(layer, name).data.max())
+        configs.append(PrecisionConfig(weight_scale=scale, flex_ctx=context))
+    del layer.w13_weight, layer.w2_weight
+    if not keeps_scales and backend.name != "AITER_MXFP4_FP8":
+        del layer.w13_weight_scale, layer.w2_weight_scale
+    if w13_bias is not None:
+        prepared = getattr(layer, "own_result", {})
+        w13_bias = prepared.get("w13_bias", widened(w13_bias))
+        w2_bias = prepared.get("w2_bias", widened(w2_bias))
+    return w13, w2, configs[0], configs[1], w13_bias, w2_bias
 
 
 class ExpertMapManager:
