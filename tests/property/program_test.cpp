@@ -11,6 +11,8 @@
 #include <random>
 
 #include "lib/kernels/instruction_sets.hpp"
+#include "lib/layouts/flashinfer_common.hpp"
+#include "lib/layouts/triton_common.hpp"
 #include "lib/steps/hopper_value_step.hpp"
 #include "lib/steps/lower.hpp"
 #include "lib/steps/recodings.hpp"
@@ -240,6 +242,37 @@ TEST_P(OnEveryTarget, LargeOutputs) {
   expect_equal({longer, Recode{&kE8m0ToF32, step_out_bytes(longer)},
                 Permute{Unit::kWord32, {kOddRows, 2, 16, 48}, {0, 3, 2, 1}}},
                random());
+}
+
+// The one-pass steps for Hopper's weights equal the plain steps that define them.
+TEST_P(OnEveryTarget, HopperStepsEqualTheirDefinitions) {
+  constexpr struct {
+    Program (*definition)(int64_t rows, int64_t columns);
+    Custom (*step)(int64_t rows, int64_t columns);
+    int64_t columns;  // the step takes multiples of this
+  } kFast[] = {{hopper_value_definition, hopper_value_step, 32},
+               {folded_weight_definition, hopper_rows_step, 64}};
+  for (const auto& of : kFast) {
+    for (const int64_t rows : {0, 16, 32, 80, 256}) {
+      for (const int64_t columns : {0, 32, 64, 96, 160, 192, 1440, 1472}) {
+        if (columns % of.columns != 0) continue;
+        SCOPED_TRACE(testing::Message() << rows << " x " << columns);
+        const Program plain = of.definition(rows, columns);
+        const Step fast = of.step(rows, columns);
+        const Bytes in = drawn_bytes(static_cast<uint64_t>(rows + columns), rows * columns);
+        Bytes want(in.size());
+        Bytes got(in.size());
+        Bytes scratch(static_cast<size_t>(plain.scratch_bytes()));
+        plain.forward(in, want, scratch);
+        step_forward(fast, in, got);
+        EXPECT_EQ(first_difference(got, want), -1);
+        plain.inverse(in, want, scratch);
+        step_inverse(fast, in, got);
+        EXPECT_EQ(first_difference(got, want), -1);
+        if (!in.empty()) expect_equal({fast}, 1);
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Program, OnEveryTarget,

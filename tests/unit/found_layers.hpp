@@ -43,18 +43,6 @@ inline std::vector<NamedTensor> per_expert(const PerExpert& form = {}) {
   return out;
 }
 
-inline std::vector<NamedTensor> stacked(int64_t layer = 0) {
-  const std::string module = "model.layers." + std::to_string(layer) + ".mlp.experts.";
-  return {
-      {module + "gate_up_proj_blocks", {DType::kU8, {2, 64, 2, 16}}, "a"},
-      {module + "gate_up_proj_scales", {DType::kU8, {2, 64, 2}}, "a"},
-      {module + "gate_up_proj_bias", {DType::kBF16, {2, 64}}, "a"},
-      {module + "down_proj_blocks", {DType::kU8, {2, 64, 1, 16}}, "a"},
-      {module + "down_proj_scales", {DType::kU8, {2, 64, 1}}, "a"},
-      {module + "down_proj_bias", {DType::kBF16, {2, 64}}, "a"},
-  };
-}
-
 inline ModelConfig quantized_config(const std::string& method, const std::string& model_type) {
   ModelConfig config;
   config.file = "config.json";

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -80,26 +79,6 @@ TEST(OutputStates, AreThePrintedTable) {
   if (std::getenv("MXFP4_UPDATE_SNAPSHOTS") != nullptr) std::ofstream(kStatesFile) << text;
   std::ifstream file(kStatesFile);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), text);
-}
-
-TEST(OutputStates, EachStateIsSaidInItsOwnWords) {
-  std::set<std::string_view> texts;
-  for (size_t row = 0; row < kTheres; ++row) texts.insert(text_of(static_cast<There>(row)));
-  EXPECT_EQ(texts.size(), kTheres);
-}
-
-// A refusal names OUT or something in it, and fills in every name.
-TEST(OutputStates, EachRefusalNamesWhatItRefuses) {
-  const Named named{"OUT", "OUT/at", "the thing"};
-  for (size_t row = 0; row < kTheres; ++row) {
-    for (size_t column = 0; column < kAskeds; ++column) {
-      const Answer& answer = answer_to(static_cast<There>(row), static_cast<Asked>(column));
-      if (answer.does != Does::kRefuse) continue;
-      const std::string said = refusal(answer, named).what();
-      EXPECT_NE(said.find("OUT"), std::string::npos) << said;
-      EXPECT_EQ(said.find('{'), std::string::npos) << said;
-    }
-  }
 }
 
 // Only --force removes what is there, and never an unfinished or complete result of a run that asks

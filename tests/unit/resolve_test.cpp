@@ -29,19 +29,6 @@ DeploymentFacts facts_on_arch(std::string arch) {
   return request;
 }
 
-TEST(Resolve, FlagsWinOverTheTargetFile) {
-  DeploymentFacts flags = facts_on_arch("sm100");
-  flags.env = {{"A", "1"}};
-  DeploymentFacts target = facts_on_arch("sm90");
-  target.platform = Platform::kCuda;
-  target.libs = std::set<std::string>{"humming"};
-  target.env = {{"A", "0"}, {"B", "2"}};
-  const Deployment d = resolve(merge_facts(flags, target));
-  EXPECT_EQ(d.arch, "sm100");
-  EXPECT_EQ(d.libs, (std::set<std::string>{"humming"}));
-  EXPECT_EQ(d.env, (std::map<std::string, std::string>{{"A", "1"}, {"B", "2"}}));
-}
-
 TEST(Resolve, DefaultsOfTheSelectorsWithoutACheckpoint) {
   DeploymentFacts request = facts_on_arch("sm90");
   EXPECT_EQ(resolve(request).activation, "swigluoai");
@@ -125,22 +112,6 @@ TEST(TestedLibraries, OnlyTheLayoutsOwnLibraryCounts) {
     EXPECT_EQ(untested(revision, &kTritonHopperS4Layout, "triton_kernels", "3.5.1"), "");
   }
   EXPECT_EQ(untested("0.33.0", &kHummingMmaNativeLayout, "humming", "0.1.99"), "no release");
-}
-
-// The interleave for capability 9.0 changed with flashinfer 0.6.18, that of TRTLLM did not.
-TEST(TestedLibraries, AVersionIsAcceptedByLayout) {
-  EXPECT_EQ(untested("0.33.0", &kFlashinferTrtllmLayout, "flashinfer", "0.6.13"), "");
-  EXPECT_EQ(untested("0.33.0", &kFlashinferCutlassSm90FoldedLayout, "flashinfer", "0.6.18"), "");
-  EXPECT_EQ(untested("0.33.0", &kFlashinferCutlassSm90FoldedLayout, "flashinfer", "0.6.14"),
-            "vllm-0.26.0");
-  EXPECT_EQ(untested("0.33.0", &kFlashinferTrtllmLayout, "flashinfer", "0.7.1"), "no release");
-  EXPECT_EQ(untested("0.33.0", &kMarlinW4A16Layout, "flashinfer", "0.6.13"), "");
-  EXPECT_EQ(untested("0.22.0", &kHummingWgmmaLayout, "humming", "0.1.16"), "vllm-0.31.0");
-  const auto found = untested_version(revision_by_name("0.33.0"), &kFlashinferCutlassSm90Layout,
-                                      "flashinfer", "0.7.1", {});
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->tested, (std::vector<std::string_view>{"0.6.11.post2", "0.6.12", "0.6.13",
-                                                          "0.6.14", "0.6.16.post3"}));
 }
 
 }  // namespace
