@@ -1,17 +1,11 @@
 #include "apps/asked_flags.hpp"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 namespace mxfp4 {
 namespace {
-
-std::string flag_of(std::string key) {
-  std::ranges::replace(key, '_', '-');
-  return "--" + key;
-}
 
 std::string text_of(const nlohmann::json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();

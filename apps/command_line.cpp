@@ -46,9 +46,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
       ->required();
   add_value(command, "Arguments", "-o,--output", options.output, "Directory to write", "OUT")
       ->required();
-  add_machine_flags(command, options.deployment);
-  add_parallel_flags(command, options.deployment);
-  add_input_flags(command, options.input);
+  add_request_flags(command, options.input);
   add_value(command, kWritten, "--compress", options.compress, "Seekable zstd or plain safetensors",
             "zstd|none")
       ->check(one_of("--compress", {"zstd", "none"}));
@@ -89,9 +87,7 @@ void declare_inspect(CLI::App& app, CommandLine& line) {
   add_switch(command, shown, "--tensors", options.tensors, "List the tensors of all layers");
   add_value(command, shown, "--layer", options.layer, "List the tensors of this layer", "N")
       ->transform(number_in(0, 999999));
-  add_machine_flags(command, options.deployment);
-  add_parallel_flags(command, options.deployment);
-  add_input_flags(command, options.input);
+  add_request_flags(command, options.input);
   finish(command, line, options, run_inspect,
          "mxfp4-repack inspect gpt-oss-120b/\n"
          "mxfp4-repack inspect gpt-oss-120b/ --arch gfx950           # what it becomes\n"
@@ -109,9 +105,7 @@ void declare_explain(CLI::App& app, CommandLine& line) {
             "Show what other releases decide differently (list revisions)", "NAME[,NAME]|all");
   add_value(command, "Question", "--batch", options.batch, "Answer JSON lines; - is stdin",
             "FILE|-");
-  add_machine_flags(command, options.deployment);
-  add_parallel_flags(command, options.deployment);
-  add_input_flags(command, options.input);
+  add_request_flags(command, options.input);
   // A config says enough to explain, so --model-config needs no INPUT.
   for (const char* name : {"--style", "--layers"}) command.get_option(name)->needs(input);
   finish(command, line, options, run_explain,
@@ -130,11 +124,8 @@ void declare_verify(CLI::App& app, CommandLine& line) {
   const std::string comparison = "Comparison";
   CLI::Option* against = add_value(command, comparison, "--against", options.against.path,
                                    "The checkpoint it was made from", "INPUT");
-  add_value(command, comparison, "--style", options.against.style, "Naming style of INPUT", "NAME")
-      ->needs(against);
-  add_file(command, "--model-config", options.against.model_config,
-           "config.json for an INPUT that carries none", comparison);
-  command.get_option("--model-config")->needs(against);
+  add_style_flag(command, options.against, comparison)->needs(against);
+  add_model_config(command, options.against.model_config, comparison)->needs(against);
   const std::string there = "What has to be there";
   add_switch(command, there, "--some-ranks", options.some_ranks,
              "Ranks may be missing: check those that are here");
@@ -152,8 +143,8 @@ void declare_verify(CLI::App& app, CommandLine& line) {
 void declare_fits(CLI::App& app, CommandLine& line) {
   CLI::App& command = *app.add_subcommand(
       "fits", "Say whether a blob fits a release and a machine: exit code 0, 1 or 7");
-  command.add_option("OUT", line.fits.blob, "Blob")->required();
-  add_fit_flags(command, line.fits.deployment);
+  command.add_option("OUT", line.fits.blob.path, "Blob")->required();
+  add_fit_flags(command, line.fits.blob);
   finish(command, line, line.fits, run_fits,
          "mxfp4-repack fits packed/ --revision 0.33.0\n"
          "mxfp4-repack fits packed/ --target facts.json");
@@ -198,7 +189,9 @@ void declare_list(CLI::App& app, CommandLine& line) {
       ->required()
       ->check(one_of("list", list_tables()));
   command.add_option("NAME", options.name, "Only this row, in full; of layouts, a family too");
-  add_engine_flag(command, options.engine, "What is shown");
+  add_value(command, "What is shown", "--engine", options.engine, "Engine that serves",
+            "vllm|sglang")
+      ->check(one_of("--engine", {"vllm", "sglang"}));
   add_value(command, "What is shown", "--revision", options.revision,
             "Release of the engine (list revisions); default: the newest", "NAME");
   finish(command, line, options, run_list,

@@ -1,11 +1,11 @@
 // convert: open, decide, plan, open the output, move the bytes, commit.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "apps/commands.hpp"
-#include "apps/given_facts.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
-#include "apps/parsers.hpp"
 #include "apps/request.hpp"
 #include "apps/screen.hpp"
 #include "apps/serve_line.hpp"
@@ -22,9 +22,21 @@
 #include "formats/os/file.hpp"
 #include "formats/output/sibling.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
+
+constexpr int64_t kMaxShards = 100'000;
+
+Shard shard_in(const std::string& text) {
+  const size_t slash = std::min(text.find('/'), text.size());
+  const auto index = whole_number(std::string_view(text).substr(0, slash));
+  const auto count = whole_number(std::string_view(text).substr(std::min(slash + 1, text.size())));
+  if (index && count && *index < *count && *count <= kMaxShards) return {*index, *count};
+  throw Error::usage(fmt::format(
+      "--shard: '{}' is not I/N, with I from 0 to N - 1 and N at most {}", text, kMaxShards));
+}
 
 void check_flags(const ConvertOptions& options) {
   require_local(options.output);
@@ -40,7 +52,7 @@ RepackOptions repack_options(const ConvertOptions& options) {
   RepackOptions repack;
   repack.compression = {options.compress == "zstd", options.level.value_or(1)};
   repack.include_rest = options.include_rest;
-  if (!options.shard.empty()) repack.shard = parse_shard(options.shard);
+  if (!options.shard.empty()) repack.shard = shard_in(options.shard);
   repack.limits = options.resources;
   return repack;
 }
@@ -89,7 +101,7 @@ void print_plan(const RepackPlan& plan, const Conversion& conversion,
 std::string check_command(const ConvertOptions& options, bool whole, const std::string& out) {
   if (!whole) return fmt::format("the other shards, then mxfp4-repack finalize {}", out);
   return fmt::format("mxfp4-repack verify {}{}", out,
-                     options.deployment.rank ? " --some-ranks" : "");
+                     options.input.members.contains("rank") ? " --some-ranks" : "");
 }
 
 // `model`: that an engine loads, or empty.
@@ -178,23 +190,22 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   check_flags(options);
   RepackOptions repack_as = repack_options(options);
   const std::optional<Manifest> blob = blob_at(options.input.path);
-  ConversionRequest request =
-      request_from(options.deployment, rules_for(options.deployment, blob), blob);
-  report_given_facts(options.deployment, *request.rules, console);
+  const RuleSet& rules = rules_for(options.input, blob);
+  auto [request, input] = request_from(options.input, rules, blob);
+  report_given_facts(options.input, rules, console);
   request.stop_at_loaded = options.emit == "loaded";
 
   // Open: read headers; names, sizes and places of the experts agree.
-  const CheckpointOptions input = checkpoint_from(options.input, request.family);
-  OpenedCheckpoint checkpoint = open_checkpoint(input, *request.rules);
+  OpenedCheckpoint checkpoint = open_checkpoint(input, rules);
   // The directory of an HDF5 file is not a checkpoint that a blob's folder could spoil.
   if (checkpoint.source->kind() != "hdf5") {
     refuse_blob_folder_in(checkpoint.path, options.output);
   }
 
   // Decide: find a backend, a layout that takes these sizes, and a slice for each rank.
-  const Conversion conversion = conversion_for(options.deployment, request, &checkpoint);
-  report_given_versions(options.deployment, conversion, console);
-  report_assumed_rules(options.deployment, *request.rules, blob, console);
+  const Conversion conversion = conversion_for(options.input, request, &checkpoint);
+  report_versions(options.input, conversion, console);
+  report_rules(options.input, rules, blob, console);
   report_decision(conversion, console);
   require_conversion(conversion);
   const std::string ranks = blob ? other_world(*blob, conversion.deployment.parallel) : "";

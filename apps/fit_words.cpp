@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "apps/given_facts.hpp"
-#include "apps/known_names.hpp"
 #include "apps/request.hpp"
 #include "formats/decision/recipes.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -12,10 +10,10 @@ namespace mxfp4 {
 
 FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob) {
   FitQuestion question;
-  question.release = release_asked(flags, blob);
+  question.release = release_of(flags, blob);
   question.rules = &rules_for(flags, blob);
   if (!is_newer_release(question.release)) question.release = question.rules->name;
-  question.facts = deployment_from(flags, *question.rules);
+  question.facts = request_from(flags, *question.rules, std::nullopt).request.deployment;
   return question;
 }
 

@@ -12,7 +12,6 @@
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/fit_words.hpp"
-#include "apps/given_facts.hpp"
 #include "apps/screen.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/checkpoint/open_source.hpp"
@@ -39,9 +38,10 @@ std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion
                                    const Manifest& blob, const Fits& answer) {
   if (answer.fit != Fit::kNo) return {};
   if (answer.damaged) return {kMendBlob};
-  const bool enough = stands_for_checkpoint(options.blob);
-  std::vector<std::string> parts{fmt::format(
-      "mxfp4-repack convert {} -o NEW", enough ? shell_word(options.blob.string()) : "CHECKPOINT")};
+  const bool enough = stands_for_checkpoint(options.blob.path);
+  std::vector<std::string> parts{
+      fmt::format("mxfp4-repack convert {} -o NEW",
+                  enough ? shell_word(options.blob.path.string()) : "CHECKPOINT")};
   std::vector<GivenFlag> flags = options.given;
   const auto given = [&](std::string_view name) {
     return std::ranges::find(options.given, name, &GivenFlag::name) != options.given.end();
@@ -53,7 +53,7 @@ std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion
     std::ranges::move(as_typed(flags), std::back_inserter(parts));
     return parts;
   }
-  if (options.deployment.revision.empty() && !options.deployment.target_file.facts().engine_version)
+  if (options.blob.text("revision").empty() && !options.blob.target.facts.engine_version)
     flags.push_back({"--revision", {question.release}});
   const bool other_machine = question.facts.arch || question.facts.platform;
   for (GivenFlag& flag : asked_flags(blob.asked)) {
@@ -73,17 +73,17 @@ std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion
 
 int run_fits(const FitsOptions& options, const Console& console) {
   // Open: the manifests of all ranks.
-  const BlobRanks blob = open_blob_ranks(options.blob);
+  const BlobRanks blob = open_blob_ranks(options.blob.path);
   if (options.given.size() < 2) {
     throw Error::usage("fits: nothing differs from the blob's own deployment")
         .hint("--revision NAME or --target FILE says for what");
   }
-  warn_of_missing_ranks(options.blob, blob.manifests, console);
+  warn_of_missing_ranks(options.blob.path, blob.manifests, console);
 
   // Ask: the facts of the serving machine, as far as flags and the --target file tell them.
-  const FitQuestion question = fit_question(options.deployment, blob.manifests.front());
+  const FitQuestion question = fit_question(options.blob, blob.manifests.front());
   Fits answer = fits(question, blob);
-  if (const auto other = other_checkpoint(options.blob, blob.manifests.front())) {
+  if (const auto other = other_checkpoint(options.blob.path, blob.manifests.front())) {
     answer.fit = Fit::kNo;
     answer.reasons.insert(answer.reasons.begin(), *other);
   }
@@ -92,7 +92,7 @@ int run_fits(const FitsOptions& options, const Console& console) {
 
   // Show the answer, and end with its code.
   Json json = json_document("fits");
-  json["blob"] = options.blob.string();
+  json["blob"] = options.blob.path.string();
   json["revision"] = question.release;
   json["fits"] = answer.fit == Fit::kNotKnown ? Json() : Json(answer.fit == Fit::kYes);
   json["differs"] = answer.differs;
@@ -104,7 +104,7 @@ int run_fits(const FitsOptions& options, const Console& console) {
   }
   std::string out;
   append_wrapped(out, "", 2,
-                 fmt::format("{}: {}", shell_word(options.blob.string()),
+                 fmt::format("{}: {}", shell_word(options.blob.path.string()),
                              fit_words(answer.fit, question.release)));
   out += fields_text(console, {{"because", json["reasons"]}, {"differs", json["differs"]}}, 2);
   if (!next.empty()) append_command(out, "  next     ", 13, next);

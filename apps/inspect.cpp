@@ -8,7 +8,6 @@
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/fit_words.hpp"
-#include "apps/given_facts.hpp"
 #include "apps/request.hpp"
 #include "apps/screen.hpp"
 #include "apps/serve_line.hpp"
@@ -115,10 +114,10 @@ Json describe_input(const OpenedCheckpoint& input, const std::vector<LayerTensor
 // What convert would do with these flags. Refuses in its words.
 Json describe_target(const InspectOptions& options, const ConversionRequest& request,
                      const OpenedCheckpoint& input, const Console& console) {
-  const Conversion conversion = conversion_for(options.deployment, request, &input);
+  const Conversion conversion = conversion_for(options.input, request, &input);
   require_conversion(conversion);
-  report_given_versions(options.deployment, conversion, console);
-  report_assumed_rules(options.deployment, *request.rules, std::nullopt, console);
+  report_versions(options.input, conversion, console);
+  report_rules(options.input, *request.rules, std::nullopt, console);
   for (const std::string& note : conversion.decision.notes) console.warn(note);
   for (const std::string& defect : conversion.defects) console.warn(defect);
   const Plan plan = make_plan(input.model, conversion.ranks, plan_options(conversion));
@@ -205,13 +204,13 @@ std::string blob_text(const Console& console, const Json& document) {
 
 int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectOptions& asked,
                  const Console& console) {
-  const RequestFlags& options = asked.deployment;
+  const std::string revision = asked.input.text("revision");
   const std::vector<Manifest> manifests = read_manifests(blobs);
   for (const std::string& finding : check_ranks(blobs, manifests)) console.warn(finding);
   warn_of_missing_ranks(asked.input.path, manifests, console);
-  const bool asks = !options.revision.empty();
+  const bool asks = !revision.empty();
   const Fits answer =
-      asks ? fits(fit_question(options, manifests.front()), {blobs, manifests}) : Fits();
+      asks ? fits(fit_question(asked.input, manifests.front()), {blobs, manifests}) : Fits();
   Json document = json_document("inspect");
   document["kind"] = "blob";
   for (size_t i = 0; i < blobs.size(); ++i) {
@@ -224,7 +223,7 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
       add_tensors(item, blob_tensors(blobs[i], manifests[i], asked.layer));
     }
     if (asks) {
-      item["asked_revision"] = options.revision;
+      item["asked_revision"] = revision;
       item["serves"] = answer.fit == Fit::kNotKnown ? Json() : Json(answer.fit == Fit::kYes);
       item["reasons"] = answer.reasons;
     }
@@ -276,11 +275,10 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   }
 
   // Open: the input is a checkpoint. Read its headers.
-  const RuleSet& rules = rules_for(options.deployment, std::nullopt);
-  const ConversionRequest request = request_from(options.deployment, rules, std::nullopt);
-  report_given_facts(options.deployment, *request.rules, console);
-  const OpenedCheckpoint input =
-      open_checkpoint(checkpoint_from(options.input, request.family), *request.rules);
+  const RuleSet& rules = rules_for(options.input, std::nullopt);
+  const CheckpointRequest question = request_from(options.input, rules, std::nullopt);
+  report_given_facts(options.input, rules, console);
+  const OpenedCheckpoint input = open_checkpoint(question.checkpoint, rules);
   std::vector<LayerTensor> tensors;
   const bool lists = options.tensors || options.layer;
   if (lists) tensors = checkpoint_tensors(input, options.layer);
@@ -289,7 +287,7 @@ int run_inspect(const InspectOptions& given, const Console& console) {
 
   // Decide and plan as convert does, if a flag asks for it.
   if (asks_for_target(options)) {
-    document["target"] = describe_target(options, request, input, console);
+    document["target"] = describe_target(options, question.request, input, console);
   }
   if (console.json()) {
     console.result_json(std::move(document));

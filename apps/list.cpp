@@ -8,11 +8,11 @@
 #include <string_view>
 
 #include "apps/commands.hpp"
-#include "apps/known_names.hpp"
 #include "apps/list_facts.hpp"
+#include "apps/request.hpp"
 #include "apps/screen.hpp"
-#include "apps/suggest.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/suggest.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/revisions/layout_uses.hpp"
 #include "lib/revisions/library_pins.hpp"
@@ -185,9 +185,7 @@ int run_list(const ListOptions& options, const Console& console) {
   if (!options.revision.empty() && !table->by_release) {
     throw Error::usage(fmt::format("--revision: has no effect with list {}", options.what));
   }
-  const std::string name = revision_of_engine(options.engine, options.revision);
-  const RuleSet& rules = rules_named(name);
-  if (const std::string newer = newer_words(name); !newer.empty()) console.note(newer);
+  const RuleSet& rules = rules_named(options.engine, options.revision, console);
   const bool any = options.revision.empty() && options.engine.empty();
   const std::string where = any                 ? ""
                             : table->by_release ? fmt::format(" in {}", rules.name)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "formats/decision/request_json.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/load/expert_layer.hpp"

@@ -2,18 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "apps/text_layout.hpp"
-#include "formats/config/deployment_json.hpp"
-#include "formats/os/file.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
-namespace {
-
-constexpr int64_t kMaxFlagFileBytes = int64_t{16} << 20;
-
-}  // namespace
-
 std::vector<std::string> as_typed(const std::vector<GivenFlag>& given) {
   std::vector<std::string> out;
   for (const GivenFlag& flag : given) {
@@ -35,18 +29,17 @@ void require_useful(const std::vector<GivenFlag>& given, const std::set<std::str
   }
 }
 
-const std::string& FlagFile::text() const {
-  if (!text_) {
-    text_ = in_file(path_.string(), [&] { return read_text_stream(path_, kMaxFlagFileBytes); });
+std::vector<std::string> RequestFlags::variables() const {
+  std::vector<std::string> names;
+  for (const std::string text : members.value("env", nlohmann::json::array())) {
+    names.push_back(text.substr(0, text.find('=')));
   }
-  return *text_;
+  return names;
 }
 
-const DeploymentFacts& TargetFile::facts() const {
-  if (facts_) return *facts_;
-  if (file_.empty()) return facts_.emplace();
-  const std::string& text = file_.text();
-  return facts_.emplace(in_file(path().string(), [&] { return parse_target(text); }));
+std::string flag_of(std::string member) {
+  std::ranges::replace(member, '_', '-');
+  return "--" + member;
 }
 
 }  // namespace mxfp4

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,76 +32,37 @@ inline constexpr const char* kInputName = "INPUT";
 void require_useful(const std::vector<GivenFlag>& given, const std::set<std::string>& useful,
                     const std::string& why, const std::string& hint = "");
 
-// A small file that a flag names. It is read once, when its text is needed: it may be a pipe.
-class FlagFile {
- public:
-  FlagFile() = default;
-  explicit FlagFile(std::filesystem::path path) : path_(std::move(path)) {}
-
-  [[nodiscard]] bool empty() const { return path_.empty(); }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  // Throws Error::input naming the file.
-  [[nodiscard]] const std::string& text() const;
-
- private:
-  std::filesystem::path path_;
-  mutable std::optional<std::string> text_;
+// A small file that a flag names. It is read as the flag is parsed: it may be a pipe.
+struct FlagFile {
+  std::filesystem::path path;  // empty: not given
+  std::string text;
 };
 
 // The --target file: facts of the serving machine and process.
-class TargetFile {
- public:
-  TargetFile() = default;
-  explicit TargetFile(std::filesystem::path path) : file_(std::move(path)) {}
-
-  [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
-  // Empty without a file. Parsed once. Throws Error::input naming file and member.
-  [[nodiscard]] const DeploymentFacts& facts() const;
-
- private:
-  FlagFile file_;
-  mutable std::optional<DeploymentFacts> facts_;
+struct TargetFile {
+  std::filesystem::path path;  // empty: not given
+  DeploymentFacts facts;
 };
 
-// Flags that describe the machine and process that will serve, as they were typed.
+// INPUT and the flags that say which of its layers, and what will serve.
 struct RequestFlags {
-  std::string platform;
-  std::string arch;
-  TargetFile target_file;
-  DeploymentFacts facts;  // of the table of deployment facts: what has a flag of its type
-  std::string backend;
-  std::string selector;
-  std::string family;
-  std::string quantization_config;
-  std::string libs;
-  std::vector<std::string> no_libs;
-  std::vector<std::string> env;    // NAME=VALUE
-  std::vector<std::string> knobs;  // NAME=VALUE
-  std::string expert_placement;    // empty: linear
-  std::optional<int64_t> rank;
-  std::string pad;     // empty: auto
-  std::string engine;  // "vllm", "sglang"; empty: what the revision's name means
-  std::string revision;
-  bool allow_known_defects = false;
-  bool allow_unservable = false;
-};
-
-// "--knob tp_size": the number of serving ranks, for an input that is one rank's already. It is not
-// a knob of a layout.
-inline constexpr const char* kWorldKnob = "tp_size";
-// The value of --libs that means no package.
-inline constexpr const char* kNoLibs = "none";
-
-struct InputOptions {
-  std::filesystem::path path;
-  std::string style;
+  std::filesystem::path path;  // empty: only flags
   FlagFile model_config;
-  std::string layers;  // "0-3,7"
+  TargetFile target;
+  // The others as they were typed, by their names with underscores: what read_request takes.
+  nlohmann::json members = nlohmann::json::object();
+
+  // The value of a flag; empty if it was not given.
+  [[nodiscard]] std::string text(const char* member) const { return members.value(member, ""); }
+  // The names in --env.
+  [[nodiscard]] std::vector<std::string> variables() const;
 };
+
+// "tp_size" -> "--tp-size"
+[[nodiscard]] std::string flag_of(std::string member);
 
 struct ConvertOptions {
-  InputOptions input;
-  RequestFlags deployment;
+  RequestFlags input;
   RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
   std::filesystem::path output;
   std::string compress = "zstd";
@@ -122,8 +83,7 @@ struct FinalizeOptions {
 
 struct InspectOptions {
   std::vector<GivenFlag> given;
-  InputOptions input;
-  RequestFlags deployment;
+  RequestFlags input;
   bool tensors = false;          // list the tensors of all layers
   bool serve = false;            // of a blob, only the engine's command
   std::optional<int64_t> layer;  // list the tensors of this layer
@@ -131,8 +91,7 @@ struct InspectOptions {
 
 struct ExplainOptions {
   std::vector<GivenFlag> given;
-  InputOptions input;  // path empty: only flags
-  RequestFlags deployment;
+  RequestFlags input;
   std::string against;  // releases, with commas between them, or "all"
   std::string batch;
 };
@@ -141,13 +100,12 @@ struct VerifyOptions {
   std::filesystem::path blob;
   bool some_ranks = false;  // ranks may be missing
   ReadFrom from = ReadFrom::kCache;
-  InputOptions against;                            // path empty: checksums only
+  RequestFlags against;                            // path empty: checksums only
   RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
 };
 
 struct FitsOptions {
-  std::filesystem::path blob;
-  RequestFlags deployment;
+  RequestFlags blob;
   std::vector<GivenFlag> given;
 };
 
@@ -166,7 +124,7 @@ struct UnpackOptions {
 struct ListOptions {
   std::string what;
   std::string name;    // of one layout, or of a family of them; empty: all
-  std::string engine;  // as RequestFlags::engine
+  std::string engine;  // "vllm", "sglang", or empty
   std::string revision;
 };
 

@@ -1,146 +1,108 @@
 #include "apps/request.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
-#include "apps/given_facts.hpp"
-#include "apps/known_names.hpp"
-#include "apps/parsers.hpp"
-#include "apps/suggest.hpp"
-#include "apps/text_layout.hpp"
-#include "formats/config/quantization_override.hpp"
-#include "formats/decision/request_json.hpp"
+#include "apps/usage_errors.hpp"
 #include "lib/core/error.hpp"
-#include "lib/core/text.hpp"
-#include "lib/layouts/knobs.hpp"
+#include "lib/core/suggest.hpp"
+#include "lib/layouts/output.hpp"
+#include "lib/oracle/machines.hpp"
+#include "lib/oracle/model_backends.hpp"
+#include "lib/oracle/resolve.hpp"
+#include "lib/revisions/fact_uses.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "lib/revisions/tested_libraries.hpp"
 
 namespace mxfp4 {
 namespace {
 
-// The value of a flag; nullopt if it was not given. `known`: the names from which the hint chooses.
-template <class Lookup>
-auto named_flag(const std::string& text, std::string_view flag, Lookup lookup,
-                const std::vector<std::string>& known) -> decltype(lookup(std::string_view{})) {
-  if (text.empty()) return std::nullopt;
-  const auto value = lookup(std::string_view(text));
-  if (!value) throw unknown_value(flag, text, known);
-  return value;
-}
+const Manifest* pointer_to(const std::optional<Manifest>& blob) { return blob ? &*blob : nullptr; }
 
-std::optional<std::string> given(const std::string& text) {
-  return text.empty() ? std::nullopt : std::optional(text);
-}
-
-// The value of --backend; nullopt if it was not given.
-std::optional<Backend> backend_from(const std::string& name) {
-  if (name.empty()) return std::nullopt;
-  const std::optional<Backend> backend = backend_from_name(name);
-  if (backend) return backend;
-  std::vector<std::string> names;
-  for (const Backend known : all_backends()) names.emplace_back(backend_name(known));
-  throw Error::usage(fmt::format("--backend: unknown backend '{}'", name))
-      .hint(nearest_hint(name, names, "mxfp4-repack list backends shows them"));
-}
-
-// Takes the number of serving ranks out of the knobs; nullopt if it was not given.
-std::optional<int64_t> take_world_size(std::map<std::string, std::string>& knobs) {
-  const auto world = knobs.extract(kWorldKnob);
-  if (world.empty()) return std::nullopt;
-  const std::optional<int64_t> size = whole_number(world.mapped());
-  if (size && *size > 0) return size;
-  throw Error::usage(fmt::format("'{}' is not a whole number above 0", world.mapped()))
-      .at_key(fmt::format("--knob {}", kWorldKnob));
-}
-
-// The sizes in "3072x2944"; none in the words that --pad knows.
-std::optional<LayerDims> padded_from(const std::string& text) {
-  if (text.empty() || text == "auto" || text == "none") return std::nullopt;
-  const size_t cross = text.find('x');
-  if (cross != std::string::npos) {
-    const std::optional<int64_t> hidden = whole_number(text.substr(0, cross));
-    const std::optional<int64_t> inter = whole_number(text.substr(cross + 1));
-    if (hidden && inter && *hidden > 0 && *inter > 0) return LayerDims{0, *hidden, *inter};
+// The error about a member of the request as one about the flag, or the --target file, that says it. An
+// error about the checkpoint names its file already.
+Error named_by_flag(const RequestFlags& flags, const Error& error) {
+  const std::string& key = error.key();
+  const auto typed = [&](const std::string& name) { return flags.members.contains(name); };
+  const bool machine = key == "platform" || key == "arch";
+  if (!error.file().empty()) return error;
+  if (key.empty() && error.message().starts_with("knob ")) {  // "knob NAME: ..."
+    return Error::usage("--" + error.message());
   }
-  throw Error::usage(
-      fmt::format("--pad: '{}' is not auto, none or two sizes such as 3072x2944", text));
+  if (typed(key) || (machine && (typed("platform") || typed("arch")))) {
+    return Error::usage(error.message()).at_key(flag_of(key)).hint(error.hint_text());
+  }
+  if (!machine || flags.target.path.empty()) return error;
+  // The file is wrong only if it contradicts itself: what it lacks, a flag can add.
+  const bool said = flags.target.facts.arch && (key == "arch" || flags.target.facts.platform);
+  Error named = said ? Error::input(error.message()).at_key(key).hint(error.hint_text()) : error;
+  return named.in_file(flags.target.path.string());
 }
 
-// The layout's knobs.
-std::map<std::string, std::string> knobs_from(std::map<std::string, std::string> knobs) {
-  for (const auto& [name, value] : knobs) {
-    if (std::ranges::find(kKnobs, name, &Knob::name) != kKnobs.end()) continue;
-    std::vector<std::string> names{std::string(kWorldKnob)};
-    for (const Knob& knob : kKnobs) names.emplace_back(knob.name);
-    throw Error::usage(fmt::format("--knob: unknown knob '{}'", name))
-        .hint(nearest_hint(name, names));
-  }
-  Target any;
-  any.knobs = knobs;
+template <class Body>
+auto by_flag(const RequestFlags& flags, const Body& body) -> decltype(body()) {
   try {
-    check_knobs(any);
+    return body();
   } catch (const Error& error) {
-    throw Error::usage("--" + error.message());  // "knob NAME: ..."
+    throw named_by_flag(flags, error);
   }
-  return knobs;
 }
 
-std::optional<Style> style_from(const std::string& name) {
-  if (name.empty()) return std::nullopt;
-  const std::optional<Style> style = style_from_name(name);
-  if (style) return style;
-  throw Error::usage(fmt::format("--style: unknown style '{}'", name))
-      .hint(nearest_hint(name, known_styles()));
+// Of names near a known one, which may be a slip, and of those of which a flag says more. Others are the
+// engine's own, and decide nothing.
+void check_variables(const RequestFlags& flags) {
+  const std::set<std::string> known = variables_of_all_revisions();
+  const std::vector<std::string> names(known.begin(), known.end());
+  for (const std::string& name : flags.variables()) {
+    if (known.contains(name)) continue;
+    const std::string_view answer = engine_word(name);
+    const std::string nearest = nearest_word(name, names);
+    if (answer.empty() && nearest.empty()) continue;
+    throw Error::usage(fmt::format("--env: no rule looks at '{}'", name))
+        .hint(answer.empty() ? fmt::format("did you mean {}?", nearest) : std::string(answer));
+  }
 }
 
-// The names that the rules know for a fact; none if its values are not in a list.
-std::vector<std::string> known_names(const RuleSet& rules, FactKind kind) {
-  std::vector<std::string> names;
-  if (kind == FactKind::kActivation) {
-    names.assign(rules.activations.begin(), rules.activations.end());
-  }
-  if (kind == FactKind::kAll2AllBackend) {
-    names.assign(rules.all2all_backends.begin(), rules.all2all_backends.end());
-  }
-  if (kind == FactKind::kRouting) {
-    for (const NumberedName& row : rules.routing_methods) names.emplace_back(row.name);
-  }
-  return names;
+bool is_alias(const RuleSet& rules, const std::string& name) {
+  return std::ranges::find(rules.aliases, name, &AliasRow::name) != rules.aliases.end();
 }
 
-// The value of a flag that takes a name; empty if it was not given.
-std::string name_given(const RequestFlags& flags, const FactRow& row) {
-  if (row.kind == FactKind::kMachine) return flags.arch;
-  return std::visit(
-      [&]<class Members>(const Members& members) -> std::string {
-        if constexpr (requires { flags.facts.*members.given == std::string(); }) {
-          return (flags.facts.*members.given).value_or("");
-        } else {
-          return "";
-        }
-      },
-      row.members);
+// Throws Error::usage for a name that no release knows.
+void check_moe_backend(const RequestFlags& flags, const RuleSet& rules) {
+  const std::string text = flags.text("moe_backend");
+  const std::string name = normalize_moe_backend(text);
+  const auto knows = [&](const Release* release) {
+    const RuleSet& there = rules_of(*release);
+    return is_alias(there, name) || moe_backend_option(there, name).has_value();
+  };
+  if (text.empty() || name == "auto" || std::ranges::any_of(all_releases(), knows)) return;
+  std::vector<std::string> known{"auto"};
+  for (const AliasRow& alias : rules.aliases) known.emplace_back(alias.name);
+  throw Error::usage(fmt::format("--moe-backend: unknown name '{}'", text))
+      .hint(nearest_hint(name, known));
 }
 
-// Adds to an error about a fact the flag or the --target file that gave the fact. An error about
-// the checkpoint already names its file.
-[[noreturn]] void rethrow_by_flag(Error error, const RequestFlags& flags, const RuleSet& rules) {
-  for (const FactRow& row : deployment_facts()) {
-    const std::string value = name_given(flags, row);
-    if (value.empty() || error.key() != row.batch) continue;
-    const std::vector<std::string> known = known_names(rules, row.kind);
-    if (known.empty() || std::ranges::find(known, value) != known.end()) {
-      throw Error::usage(error.message()).at_key(row.flag);
-    }
-    throw Error::usage(fmt::format("{}: unknown name '{}'", row.flag, value))
-        .hint(nearest_hint(value, known));
+// The refusal of a name that the engine knows, but for which these rules have no MXFP4 backend. Empty
+// for other names.
+std::optional<Error> no_moe_backend(const RuleSet& rules, const std::string& name) {
+  if (name == "auto" || is_alias(rules, name)) return std::nullopt;
+  if (const auto models = models_that_ask(rules, name); !models.empty()) {
+    return Error::unsupported(fmt::format("--moe-backend {}: outside the oracle, for models that "
+                                          "take it themselves: {}",
+                                          name, fmt::join(models, ", ")))
+        .hint("the checkpoint's model_type and the platform decide whether this one does");
   }
-  if (error.key() == "platform") throw platform_fault(flags, error);
-  if (error.key() == "arch") error.in_file(flags.target_file.path().string());
-  throw Error(error);
+  std::string hint = "mxfp4-repack list backends shows the names of each";
+  for (const Release* release : releases_of(rules.engine)) {  // the newest is the last
+    if (is_alias(rules_of(*release), name))
+      hint = fmt::format("--revision {} has one", release->name);
+  }
+  return Error::unsupported(fmt::format("--moe-backend {}: {} has no MXFP4 backend of this name",
+                                        name, rules.name))
+      .hint(hint);
 }
 
 // The engine's refusal without its list of all candidates and reasons, which explain shows better.
@@ -150,56 +112,67 @@ std::string without_candidates(const std::string& message) {
   return text;
 }
 
-// What the flags leave open is as the blob was made for, but not what --allow-known-defects let pass:
-// the defects of another release are others. Backends' names and variables are an engine's own, and
-// --backend and --moe-backend replace each other.
-void add_defaults(ConversionRequest& request, const RequestFlags& flags, const Manifest& blob) {
-  ConversionRequest asked = request_of(blob, *request.rules).request;
-  DeploymentFacts& facts = request.deployment;
-  if (blob.engine != request.rules->engine) {
-    asked.backend.reset();
-    asked.deployment.moe_backend.reset();
-    asked.deployment.env.clear();
-    asked.knobs.clear();
+std::string newer_words(const std::string& name) {
+  if (!is_newer_release(name)) return "";
+  return fmt::format(
+      "{} is newer than {}, the newest known release, whose rules are taken: the engine's "
+      "first start proves them",
+      name, newest_release(engine_of_revision(name)).name);
+}
+
+// Why the layout should not be trusted with this version, with the way out as hint; empty if it may.
+std::optional<Error> version_fault(const Conversion& conversion, const std::string& package,
+                                   const std::string& version) {
+  const auto untested = untested_version(*conversion.rules, conversion.layout, package, version,
+                                         conversion.deployment.platform);
+  if (!untested) return std::nullopt;
+  std::string hint =
+      fmt::format("tested with {} {}", untested->library, fmt::join(untested->tested, ", "));
+  if (!untested->pinned.empty()) {
+    hint += fmt::format("; without a version {} means {}", package, untested->pinned);
   }
-  if (request.backend) asked.deployment.moe_backend.reset();
-  if (!request.backend && !facts.moe_backend) request.backend = asked.backend;
-  facts = merge_facts(std::move(facts), std::move(asked.deployment));
-  facts.needs_arch = !request.backend;
-  request.knobs.merge(asked.knobs);
-  if (!request.family) request.family = asked.family;
-  if (!request.world_size) request.world_size = asked.world_size;
-  if (flags.expert_placement.empty()) request.placement = asked.placement;
-  if (flags.pad.empty()) {
-    request.pad = asked.pad;
-    request.padded = asked.padded;
+  if (untested->made_for != nullptr && untested->made_for->name != conversion.rules->name) {
+    hint = fmt::format("--revision {} is made for that version", untested->made_for->name);
   }
+  return Error::usage(fmt::format("{} {}: {} was not tested with it", package, version,
+                                  id_of(*conversion.layout)))
+      .at_key("--libs")
+      .hint(hint);
 }
 
 }  // namespace
 
-DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules) {
-  DeploymentFacts facts = flags.facts;
-  facts.platform = named_flag(flags.platform, "--platform", platform_from_name,
-                              {"cuda", "rocm", "xpu", "cpu", "other"});
-  facts.arch = given(flags.arch);
-  facts.needs_arch = flags.backend.empty();
-  take_libs(flags, rules, facts);
-  facts.env = take_env(flags.env);
-  facts.selector =
-      named_flag(flags.selector, "--selector", selector_from_name, {"gpt_oss", "deepseek_v4"});
-  require_moe_backend(rules, facts.moe_backend.value_or(""));
-  if (!flags.quantization_config.empty()) {
-    const auto config = read_quantization_config(rules, flags.quantization_config);
-    if (config) {
-      facts.activation_override = config->moe_activation();
-      facts.weight_override = config->moe_weight();
-    }
+std::string release_of(const RequestFlags& flags, const std::optional<Manifest>& blob) {
+  return by_flag(
+      flags, [&] { return release_asked(flags.members, flags.target.facts, pointer_to(blob)); });
+}
+
+const RuleSet& rules_for(const RequestFlags& flags, const std::optional<Manifest>& blob) {
+  const std::string name = release_of(flags, blob);
+  if (name != flags.target.facts.engine_version) return revision_by_name(name);
+  return in_context("--target", [&]() -> const RuleSet& { return revision_by_name(name); });
+}
+
+const RuleSet& rules_named(const std::string& engine, const std::string& name,
+                           const Console& console) {
+  const std::string release = release_named(engine, name);
+  if (const std::string newer = newer_words(release); !newer.empty()) console.note(newer);
+  return revision_by_name(release);
+}
+
+CheckpointRequest request_from(const RequestFlags& flags, const RuleSet& rules,
+                               const std::optional<Manifest>& blob) {
+  check_variables(flags);
+  check_moe_backend(flags, rules);
+  CheckpointRequest asked = by_flag(flags, [&] {
+    return read_request(flags.members, flags.target.facts, rules, pointer_to(blob));
+  });
+  asked.checkpoint.path = flags.path;
+  if (!flags.model_config.path.empty()) {
+    asked.checkpoint.config_text = flags.model_config.text;
+    asked.checkpoint.config_path = flags.model_config.path;
   }
-  if (facts.arch) take_machine(flags, facts);
-  DeploymentFacts whole = merge_facts(std::move(facts), target_facts(flags, rules));
-  take_machine(flags, whole);
-  return whole;
+  return asked;
 }
 
 void require_local(const std::filesystem::path& out) {
@@ -210,66 +183,75 @@ void require_local(const std::filesystem::path& out) {
       .hint("write to a local directory, then copy it there");
 }
 
-const RuleSet& rules_for(const RequestFlags& flags, const std::optional<Manifest>& blob) {
-  const std::string name = release_asked(flags, blob);
-  if (!flags.revision.empty() || name != flags.target_file.facts().engine_version) {
-    return rules_named(name);
-  }
-  return in_context("--target", [&]() -> const RuleSet& { return rules_named(name); });
-}
-
-ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules,
-                               const std::optional<Manifest>& blob) {
-  ConversionRequest request;
-  request.rules = &rules;
-  request.deployment = deployment_from(flags, rules);
-  request.backend = backend_from(flags.backend);
-  request.family = named_flag(flags.family, "--family", family_from_name, {"gpt_oss", "generic"});
-  std::map<std::string, std::string> knobs = parse_pairs(flags.knobs, "--knob");
-  request.world_size = take_world_size(knobs);
-  request.knobs = knobs_from(std::move(knobs));
-  if (flags.expert_placement == "round_robin") request.placement = ExpertPlacement::kRoundRobin;
-  request.pad = flags.pad != "none";
-  request.padded = padded_from(flags.pad);
-  request.rank = flags.rank;
-  request.allow_known_defects = flags.allow_known_defects;
-  request.allow_unservable = flags.allow_unservable;
-  if (blob) add_defaults(request, flags, *blob);
-  return request;
-}
-
-CheckpointOptions checkpoint_from(const InputOptions& options, std::optional<Family> family) {
-  CheckpointOptions checkpoint;
-  checkpoint.path = options.path;
-  checkpoint.style = style_from(options.style);
-  checkpoint.family = family;
-  if (!options.model_config.empty()) {
-    checkpoint.config_text = options.model_config.text();
-    checkpoint.config_path = options.model_config.path();
-  }
-  checkpoint.layers = parse_layers(options.layers);
-  return checkpoint;
-}
-
 Conversion conversion_for(const RequestFlags& flags, const ConversionRequest& request,
                           const OpenedCheckpoint* checkpoint) {
-  try {
-    Conversion decided = decide_conversion(request, checkpoint);
-    require_tested_versions(flags, decided);
-    if (!decided.refusal || decided.decision.backend) return decided;
-    if (decided.decision.direct) return decided;  // the engine's own words say what to do
-    Error& refusal = *decided.refusal;
-    const auto unknown = no_moe_backend(*decided.rules, decided.deployment.moe_backend);
-    if (unknown) {
-      refusal = Error(*unknown).reference_type(refusal.reference_type_name());
-    } else {
-      refusal = Error::unsupported(without_candidates(refusal.message()))
-                    .reference_type(refusal.reference_type_name())
-                    .hint(kExplainHint);
+  Conversion decided = by_flag(flags, [&] { return decide_conversion(request, checkpoint); });
+  if (!decided.refusal || decided.decision.backend) return decided;
+  if (decided.decision.direct) return decided;  // the engine's own words say what to do
+  Error& refusal = *decided.refusal;
+  const std::string type = refusal.reference_type_name();
+  const auto unknown = no_moe_backend(*decided.rules, decided.deployment.moe_backend);
+  refusal = unknown ? *unknown
+                    : Error::unsupported(without_candidates(refusal.message())).hint(kExplainHint);
+  refusal.reference_type(type);
+  return decided;
+}
+
+void report_given_facts(const RequestFlags& flags, const RuleSet& rules, const Console& console) {
+  const DeploymentFacts& target = flags.target.facts;
+  const std::string typed = flags.text("arch");
+  const std::string given = typed.empty() ? target.arch.value_or("") : typed;
+  if (const Machine* machine = find_machine(given)) {
+    const std::string taken = taken_arch(*machine, flags.members.contains("backend"));
+    if (taken != given) {
+      console.note(fmt::format("{} {}: taken as {}{}", typed.empty() ? "arch" : "--arch", given,
+                               taken,
+                               taken == machine->arch ? "" : "; --arch x86_64-amx if it has AMX"));
     }
-    return decided;
-  } catch (const Error& error) {
-    rethrow_by_flag(error, flags, *request.rules);
+  }
+  const std::set<std::string> known = variables_of(rules);
+  const auto warn_of = [&](std::string_view place, const std::string& name) {
+    if (known.contains(name)) return;
+    const std::string_view answer = engine_word(name);
+    console.warn(fmt::format("{}: no rule of {} looks at {}{}{}", place, rules.name, name,
+                             answer.empty() ? "" : ": ", answer));
+  };
+  for (const std::string& name : flags.variables()) warn_of("--env", name);
+  const std::string file = flags.target.path.string();
+  for (const auto& [name, value] : target.env) warn_of(file + ": env", name);
+  if (flags.members.contains("libs")) return;  // the flag replaces the file's list
+  for (const std::string& name : target.libs.value_or(std::set<std::string>())) {
+    if (is_package(rules, name)) continue;
+    console.warn(
+        fmt::format("{}: libs: {}: {} knows no such kernel package", file, name, rules.name));
+  }
+}
+
+void report_rules(const RequestFlags& flags, const RuleSet& rules,
+                  const std::optional<Manifest>& blob, const Console& console) {
+  const std::string name = release_of(flags, blob);
+  if (!flags.members.contains("revision") && !flags.target.facts.engine_version) {
+    const bool of_blob = blob && name == blob->revision;
+    console.note(fmt::format("no --revision: taking {}, {}", rules.name,
+                             of_blob ? "as the blob was made for" : "the newest known release"));
+  }
+  if (const std::string newer = newer_words(name); !newer.empty()) console.note(newer);
+}
+
+void report_versions(const RequestFlags& flags, const Conversion& conversion,
+                     const Console& console) {
+  std::map<std::string, std::string> versions = flags.target.facts.lib_versions;
+  const bool typed = flags.members.contains("libs");
+  if (typed) {  // the flag replaces the file's list
+    const nlohmann::json libs = {{"libs", flags.members.at("libs")}};
+    versions = read_request(libs, {}, *conversion.rules).request.deployment.lib_versions;
+  }
+  for (const auto& [package, version] : versions) {
+    const auto fault = version_fault(conversion, package, version);
+    if (!fault) continue;
+    if (typed) throw Error(*fault);
+    console.warn(fmt::format("{}: libs: {}; {}", flags.target.path.string(), fault->message(),
+                             fault->hint_text()));
   }
 }
 

@@ -4,65 +4,150 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <stdexcept>
+#include <cctype>
+#include <charconv>
 #include <string>
 #include <utility>
 
 #include "apps/options.hpp"
-#include "apps/parsers.hpp"
-#include "apps/suggest.hpp"
+#include "formats/config/deployment_json.hpp"
+#include "formats/os/file.hpp"
 #include "lib/core/deployment_facts.hpp"
+#include "lib/core/suggest.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
 
-constexpr const char* kTargetText = "The same facts as JSON, from scripts/probe-target";
+constexpr const char* kMachineGroup = "The machine that will serve";
+constexpr const char* kParallelGroup = "Parallelism";
+constexpr const char* kInputGroup = "Input";
+constexpr int64_t kMaxFlagFileBytes = int64_t{16} << 20;
+constexpr double kMostBytes = 1e18;
 
-// `File` is made from a path.
-template <class File>
-void add_path(CLI::App& command, const std::string& name, File& file, const std::string& text,
-              const std::string& group) {
-  command
-      .add_option_function<std::string>(
-          name, [&file](const std::string& path) { file = File(path); }, text)
-      ->option_text("FILE")
-      ->group(group);
+enum class Takes : uint8_t { kText, kTexts, kNumber, kNothing };
+
+// A flag that becomes a member of the request, beside those of deployment_facts().
+struct MemberRow {
+  const char* flag;
+  Takes takes;
+  const char* group;
+  const char* value;
+  const char* help;
+};
+constexpr std::array kMembers = {
+    MemberRow{"--backend", Takes::kText, kMachineGroup, "ENUM",
+              "Skip the oracle: this backend (list backends)"},
+    MemberRow{"--family", Takes::kText, kMachineGroup, "gpt_oss|generic",
+              "Converter family; default: from the checkpoint"},
+    MemberRow{"--no-lib", Takes::kTexts, kMachineGroup, "NAME",
+              "This package is not there; repeatable"},
+    MemberRow{"--knob", Takes::kTexts, kMachineGroup, "NAME=VALUE",
+              "Layout parameter: params_dtype, marlin_input_dtype, humming_input_dtype, "
+              "cuda_compiler, aiter_weight, tp_size; repeatable"},
+    MemberRow{
+        "--pad", Takes::kText, kMachineGroup, "auto|none|HxI",
+        "Round sizes as the backend wants, take them as they are, or pad a rank's to H and I"},
+    MemberRow{"--engine", Takes::kText, kMachineGroup, "vllm|sglang",
+              "Engine that serves; --revision sglang-NUMBER implies it"},
+    MemberRow{"--allow-known-defects", Takes::kNothing, kMachineGroup, "",
+              "Accept bytes that the reference is known to get wrong"},
+    MemberRow{"--allow-unservable", Takes::kNothing, kMachineGroup, "",
+              "Write for a deployment that the engine itself would not serve"},
+    MemberRow{"--expert-placement", Takes::kText, kParallelGroup, "linear|round_robin",
+              "Which experts a rank holds"},
+    MemberRow{"--rank", Takes::kNumber, kParallelGroup, "R", "Only this rank's blob"},
+    MemberRow{"--style", Takes::kText, kInputGroup, "NAME",
+              "Naming style (list styles); default: detected"},
+    MemberRow{"--layers", Takes::kText, kInputGroup, "LIST", "Only these layers: 0-3,7"},
+};
+
+// Declares a flag whose value becomes a member of `members`. `names`: "--moe-backend,--other".
+CLI::Option* add_member(CLI::App& command, nlohmann::json& members, const std::string& names,
+                        Takes takes, const std::string& help) {
+  std::string key = names.substr(2, names.find(',') - 2);
+  std::ranges::replace(key, '-', '_');
+  const auto set = [&members, key](const auto& value) { members[key] = value; };
+  switch (takes) {
+    case Takes::kNothing:
+      return command.add_flag_function(
+          names, [set](int64_t count) { set(count > 0); }, help);
+    case Takes::kNumber:
+      return command.add_option_function<uint64_t>(names, set, help)
+          ->transform(key == "rank" ? number_in(0, 65535) : number_in(1, 65536));
+    case Takes::kTexts:
+      return command.add_option_function<std::vector<std::string>>(names, set, help);
+    case Takes::kText:
+      break;
+  }
+  return command.add_option_function<std::string>(names, set, help);
 }
 
-// Declares the flag of a deployment fact, with its words from the table.
-template <class Value>
-CLI::Option* add_fact(CLI::App& command, const FactRow& row, Value& value,
-                      const std::string& group) {
+Takes taken_by(const FactRow& row) {
+  if (row.kind == FactKind::kVariable) return Takes::kTexts;
+  if (row.is_switch()) return Takes::kNothing;
+  const bool number = std::holds_alternative<FactMembers<int64_t, ParallelConfig>>(row.members);
+  return number ? Takes::kNumber : Takes::kText;
+}
+
+bool is_parallel(const FactRow& row) { return row.manifest.starts_with("/deployment/"); }
+
+void add_fact(CLI::App& command, RequestFlags& flags, const FactRow& row,
+              const std::string& group) {
   const std::string other = row.other_flag.empty() ? "" : fmt::format(",{}", row.other_flag);
-  return command.add_option(std::string(row.flag) + other, value, std::string(row.help))
+  add_member(command, flags.members, std::string(row.flag) + other, taken_by(row),
+             std::string(row.help))
       ->option_text(std::string(row.value))
       ->group(group);
 }
 
-void add_fact(CLI::App& command, const FactRow& row, std::optional<int64_t>& value,
-              const std::string& group) {
-  add_fact<std::optional<int64_t>>(command, row, value, group)->transform(number_in(1, 65536));
-}
-
-void add_fact(CLI::App& command, const FactRow& row, std::optional<bool>& value,
-              const std::string& group) {
-  const std::string name(row.flag);
-  const std::string help(row.help);
-  command.add_flag(name, help)
-      ->each([&value, name](const std::string& text) {
-        try {
-          value = CLI::detail::to_flag_value(text) > 0;
-        } catch (const std::invalid_argument&) {
-          throw CLI::ConversionError(text, name);
-        }
-      })
+void add_row(CLI::App& command, RequestFlags& flags, const MemberRow& row,
+             const std::string& group) {
+  add_member(command, flags.members, row.flag, row.takes, row.help)
+      ->option_text(row.value)
       ->group(group);
 }
 
-const FactRow& row_of(FactKind kind) {
-  const FactRow* row = find_fact(kind);
-  if (row == nullptr) throw Error::internal("a flag of a fact without a row");
-  return *row;
+// Declares a flag that names a small file, and calls `use` with its path and text.
+template <class Use>
+CLI::Option* add_file(CLI::App& command, const std::string& name, const std::string& help,
+                      const std::string& group, Use use) {
+  return command
+      .add_option_function<std::string>(
+          name,
+          [use](const std::string& path) {
+            in_file(path, [&] { use(path, read_text_stream(path, kMaxFlagFileBytes)); });
+          },
+          help)
+      ->option_text("FILE")
+      ->group(group);
+}
+
+void add_target(CLI::App& command, TargetFile& target, const std::string& group) {
+  add_file(command, "--target", "The same facts as JSON, from scripts/probe-target", group,
+           [&target](const std::string& path, const std::string& text) {
+             target = {path, parse_target(text)};
+           });
+}
+
+// "256MiB", "8GB", "0.5g" -> bytes; K, M, G and T alone are powers of 1024.
+int64_t size_in(const std::string& text, const char* flag) {
+  double value = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  std::string unit(end, last);
+  std::ranges::transform(unit, unit.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const size_t power = unit.empty() ? std::string::npos : std::string_view("kmgt").find(unit[0]);
+  const std::string rest = unit.empty() ? "" : unit.substr(1);
+  for (size_t i = 0; power != std::string::npos && i <= power; ++i) {
+    value *= rest == "b" ? 1000 : 1024;
+  }
+  const bool known = power != std::string::npos && (rest.empty() || rest == "b" || rest == "ib");
+  if (error != std::errc{} || !known || !(value >= 1 && value <= kMostBytes)) {
+    throw Error::usage(fmt::format("'{}' is not a size such as 256MiB or 8GB", text)).at_key(flag);
+  }
+  return static_cast<int64_t>(value);
 }
 
 }  // namespace
@@ -87,11 +172,6 @@ CLI::Validator number_in(int64_t lowest, int64_t highest) {
           ""};
 }
 
-void add_file(CLI::App& command, const std::string& name, FlagFile& file, const std::string& text,
-              const std::string& group) {
-  add_path(command, name, file, text, group);
-}
-
 void add_global_flags(CLI::App& command, GlobalOptions& options) {
   const std::string when = "auto|always|never";
   add_switch(command, kOutputGroup, "--json", options.json, "One JSON document on stdout");
@@ -109,87 +189,43 @@ void add_global_flags(CLI::App& command, GlobalOptions& options) {
       ->excludes(verbose);
 }
 
-void add_engine_flag(CLI::App& command, std::string& engine, const std::string& group) {
-  add_value(command, group, "--engine", engine,
-            "Engine that serves; --revision sglang-NUMBER implies it", "vllm|sglang")
-      ->check(one_of("--engine", {"vllm", "sglang"}));
+void add_request_flags(CLI::App& command, RequestFlags& flags) {
+  for (const bool machine : {true, false}) {  // the machine first, which most people give
+    for (const FactRow& row : deployment_facts()) {
+      if (row.flag.empty() || machine != (row.kind == FactKind::kMachine)) continue;
+      add_fact(command, flags, row, is_parallel(row) ? kParallelGroup : kMachineGroup);
+    }
+  }
+  add_target(command, flags.target, kMachineGroup);
+  for (const MemberRow& row : kMembers) add_row(command, flags, row, row.group);
+  add_model_config(command, flags.model_config, kInputGroup);
+  command.get_option("--backend")->excludes(command.get_option("--moe-backend"));
 }
 
-void add_machine_flags(CLI::App& command, RequestFlags& options) {
-  const std::string group = "The machine that will serve";
-  const auto fact = [&](FactKind kind, auto& value) {
-    return add_fact(command, row_of(kind), value, group);
-  };
-  fact(FactKind::kMachine, options.arch);
-  fact(FactKind::kPlatform, options.platform);
-  add_path(command, "--target", options.target_file, kTargetText, group);
-  for_each_fact_of<Deployment>([&](const FactRow& row, auto members) {
-    add_fact(command, row, options.facts.*members.given, group);
-  });
-  add_value(command, group, "--backend", options.backend,
-            "Skip the oracle: this backend (list backends)", "ENUM")
-      ->excludes(command.get_option(std::string(row_of(FactKind::kMoeBackend).flag)));
-  add_value(command, group, "--family", options.family,
-            "Converter family; default: from the checkpoint", "gpt_oss|generic");
-  fact(FactKind::kSelector, options.selector);
-  fact(FactKind::kActivationKey, options.quantization_config);
-  fact(FactKind::kPackage, options.libs);
-  add_value(command, group, "--no-lib", options.no_libs, "This package is not there; repeatable",
-            "NAME");
-  fact(FactKind::kVariable, options.env);
-  add_value(command, group, "--knob", options.knobs,
-            "Layout parameter: params_dtype, marlin_input_dtype, humming_input_dtype, "
-            "cuda_compiler, aiter_weight, tp_size; repeatable",
-            "NAME=VALUE");
-  add_value(command, group, "--pad", options.pad,
-            "Round sizes as the backend wants, take them as they are, or pad a rank's to H and I",
-            "auto|none|HxI");
-  add_engine_flag(command, options.engine, group);
-  fact(FactKind::kEngine, options.revision);
-  add_switch(command, group, "--allow-known-defects", options.allow_known_defects,
-             "Accept bytes that the reference is known to get wrong");
-  add_switch(command, group, "--allow-unservable", options.allow_unservable,
-             "Write for a deployment that the engine itself would not serve");
-}
-
-void add_fit_flags(CLI::App& command, RequestFlags& options) {
+void add_fit_flags(CLI::App& command, RequestFlags& flags) {
   const std::string group = "What differs from the blob's own deployment";
-  const auto fact = [&](FactKind kind, auto& value) {
-    return add_fact(command, row_of(kind), value, group);
-  };
-  add_engine_flag(command, options.engine, group);
-  fact(FactKind::kEngine, options.revision)
-      ->description("Release of the engine that serves (list revisions); default: the blob's own");
-  add_path(command, "--target", options.target_file, kTargetText, group);
-  fact(FactKind::kMachine, options.arch);
-  fact(FactKind::kPlatform, options.platform);
-  fact(FactKind::kMoeBackend, options.facts.moe_backend);
-  fact(FactKind::kPackage, options.libs);
-  fact(FactKind::kVariable, options.env);
-  for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
-    add_fact(command, row, options.facts.*members.given, group);
-  });
+  add_target(command, flags.target, group);
+  for (const FactRow& row : deployment_facts()) {
+    const bool asked = row.kind == FactKind::kEngine || row.kind == FactKind::kMachine ||
+                       row.kind == FactKind::kPlatform || row.kind == FactKind::kMoeBackend ||
+                       row.kind == FactKind::kPackage || row.kind == FactKind::kVariable;
+    if (asked || is_parallel(row)) add_fact(command, flags, row, group);
+  }
+  add_row(command, flags,
+          *std::ranges::find(kMembers, std::string_view("--engine"), &MemberRow::flag), group);
 }
 
-void add_parallel_flags(CLI::App& command, RequestFlags& options) {
-  const std::string group = "Parallelism";
-  for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
-    add_fact(command, row, options.facts.*members.given, group);
-  });
-  add_value(command, group, "--expert-placement", options.expert_placement,
-            "Which experts a rank holds", "linear|round_robin")
-      ->check(one_of("--expert-placement", {"linear", "round_robin"}));
-  add_value(command, group, "--rank", options.rank, "Only this rank's blob", "R")
-      ->transform(number_in(0, 65535));
+CLI::Option* add_style_flag(CLI::App& command, RequestFlags& flags, const std::string& group) {
+  return add_member(command, flags.members, "--style", Takes::kText, "Naming style of INPUT")
+      ->option_text("NAME")
+      ->group(group);
 }
 
-void add_input_flags(CLI::App& command, InputOptions& options) {
-  const std::string group = "Input";
-  add_value(command, group, "--style", options.style,
-            "Naming style (list styles); default: detected", "NAME");
-  add_file(command, "--model-config", options.model_config,
-           "config.json for an input that carries none", group);
-  add_value(command, group, "--layers", options.layers, "Only these layers: 0-3,7", "LIST");
+CLI::Option* add_model_config(CLI::App& command, FlagFile& file, const std::string& group) {
+  return add_file(command, "--model-config", "config.json for an input that carries none", group,
+                  [&file](const std::string& path, const std::string& text) {
+                    file = {path, text};
+                  });
 }
 
 void add_resource_flags(CLI::App& command, RunLimits& options) {
@@ -200,7 +236,7 @@ void add_resource_flags(CLI::App& command, RunLimits& options) {
   command
       .add_option_function<std::string>(
           "--memory",
-          [&options](const std::string& text) { options.memory = parse_size(text, "--memory"); },
+          [&options](const std::string& text) { options.memory = size_in(text, "--memory"); },
           "Budget for buffers; default 64MiB a thread, at least 256MiB")
       ->option_text("SIZE")
       ->group(group);

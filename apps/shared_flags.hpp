@@ -33,18 +33,13 @@ inline CLI::Option* add_switch(CLI::App& command, const std::string& group, cons
   return command.add_flag(name, value, text)->group(group);
 }
 
-// Declares a flag that names a small file, which is read when it is needed.
-void add_file(CLI::App& command, const std::string& name, FlagFile& file, const std::string& text,
-              const std::string& group);
-
-// Declare flags that fill `options`, which must live until `command` is parsed.
-// The engine that serves.
-void add_engine_flag(CLI::App& command, std::string& engine, const std::string& group);
-void add_machine_flags(CLI::App& command, RequestFlags& options);
+// Declare flags that fill `flags`, which must live until `command` is parsed.
+// All that say what is asked of INPUT, and what will serve.
+void add_request_flags(CLI::App& command, RequestFlags& flags);
 // The flags of a machine and process on which a blob is to fit: what may differ from its own.
-void add_fit_flags(CLI::App& command, RequestFlags& options);
-void add_parallel_flags(CLI::App& command, RequestFlags& options);
-void add_input_flags(CLI::App& command, InputOptions& options);
+void add_fit_flags(CLI::App& command, RequestFlags& flags);
+CLI::Option* add_style_flag(CLI::App& command, RequestFlags& flags, const std::string& group);
+CLI::Option* add_model_config(CLI::App& command, FlagFile& file, const std::string& group);
 void add_resource_flags(CLI::App& command, RunLimits& options);
 void add_global_flags(CLI::App& command, GlobalOptions& options);
 

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "apps/suggest.hpp"
+#include "lib/core/suggest.hpp"
 #include "lib/core/text.hpp"
 
 namespace mxfp4 {

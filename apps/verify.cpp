@@ -25,6 +25,7 @@
 #include "formats/conversion/source_sample.hpp"
 #include "formats/decision/contents.hpp"
 #include "lib/core/error.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -51,13 +52,13 @@ Findings verify_blob(const std::shared_ptr<Source>& source, const fs::path& dire
                        directory, manifest, options.resources.threads,
                        [&](int64_t bytes) { progress.advance(bytes); }, options.from));
   if (findings.empty() && source != nullptr) {
+    const CheckpointOptions input =
+        request_from(options.against, default_revision(), std::nullopt).checkpoint;
     append(findings,
-           compare_with_checkpoint(source, checkpoint_from(options.against, {}), directory,
-                                   manifest, options.resources,
+           compare_with_checkpoint(source, input, directory, manifest, options.resources,
                                    {.progress = [&](int64_t bytes) { progress.advance(bytes); }}));
     if (!model.empty()) {
-      append(findings,
-             compare_rest(source, checkpoint_from(options.against, {}), model, manifest, {}));
+      append(findings, compare_rest(source, input, model, manifest, {}));
     }
   }
   return findings;

@@ -9,8 +9,6 @@
 #include <string>
 
 #include "apps/commands.hpp"
-#include "apps/given_facts.hpp"
-#include "apps/known_names.hpp"
 #include "apps/request.hpp"
 #include "apps/serve_line.hpp"
 #include "apps/text_layout.hpp"
@@ -80,14 +78,14 @@ std::optional<StartSource> start_source(const Conversion& conversion, const Sour
   return StartSource{};
 }
 
-Explanation explain(const ConversionRequest& request, ExplainCall& call) {
-  const RequestFlags& flags = call.options.deployment;
+Explanation explain(const CheckpointRequest& asked, ExplainCall& call) {
+  const RequestFlags& flags = call.options.input;
+  const auto& [request, given] = asked;
   const RuleSet& rules = *request.rules;
   std::optional<OpenedCheckpoint> checkpoint;
-  if (!call.options.input.path.empty() || !call.options.input.model_config.empty()) {
-    const CheckpointOptions input = checkpoint_from(call.options.input, request.family);
-    if (!call.source) call.source = open_input(input);
-    checkpoint = open_checkpoint(call.source, input, rules);
+  if (!flags.path.empty() || given.config_text) {
+    if (!call.source) call.source = open_input(given);
+    checkpoint = open_checkpoint(call.source, given, rules);
   }
   const OpenedCheckpoint* input = checkpoint ? &*checkpoint : nullptr;
   Explanation e{conversion_for(flags, request, input)};
@@ -101,13 +99,11 @@ Explanation explain(const ConversionRequest& request, ExplainCall& call) {
     e.start = start_source(e, e.imagined ? nullptr : call.source.get());
     // A forced backend is not what the engine chooses, whatever it is told.
     if (e.start && !request.backend) {
-      const std::string asked =
-          request_text(request, checkpoint_from(call.options.input, request.family).style);
-      const std::filesystem::path& path = call.options.input.path;
+      const std::string text = request_text(request, given.style);
       e.start->serve =
           serve_line({.engine = rules.engine,
-                      .asked = asked,
-                      .model = names_weights(path) ? served_name(path) : "CHECKPOINT"});
+                      .asked = text,
+                      .model = names_weights(flags.path) ? served_name(flags.path) : "CHECKPOINT"});
     }
   }
   if (!e.decision.backend) return e;
@@ -118,7 +114,7 @@ Explanation explain(const ConversionRequest& request, ExplainCall& call) {
 // An error is part of the answer: the question may have a name that only another revision knows.
 Side explain_side(const RuleSet& rules, ExplainCall& call) {
   try {
-    return {rules, explain(request_from(call.options.deployment, rules, call.blob), call)};
+    return {rules, explain(request_from(call.options.input, rules, call.blob), call)};
   } catch (const Error& error) {
     return {rules, Explanation(), error};
   }
@@ -141,9 +137,8 @@ std::vector<const RuleSet*> rules_against(const RuleSet& rules, const std::strin
     const bool number =
         !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) != 0;
     if (name.empty()) throw Error::usage("--against: a release has no name");
-    if (number) name = revision_of_engine(std::string(engine_name(rules.engine)), name);
-    found.push_back(&rules_named(name));
-    if (const std::string newer = newer_words(name); !newer.empty()) console.note(newer);
+    const std::string engine(number ? engine_name(rules.engine) : "");
+    found.push_back(&rules_named(engine, name, console));
     begin = end + 1;
   }
   return found;
@@ -159,8 +154,8 @@ int explain_against(const RuleSet& rules, ExplainCall& call, const Console& cons
   const bool answered =
       !here.error || std::ranges::any_of(others, [](const Side& side) { return !side.error; });
   if (!answered) throw Error(*here.error);
-  report_given_facts(call.options.deployment, rules, console);
-  report_assumed_rules(call.options.deployment, rules, call.blob, console);
+  report_given_facts(call.options.input, rules, console);
+  report_rules(call.options.input, rules, call.blob, console);
   const Json document = comparison_json(here, others);
   if (console.json()) {
     console.result_json(document);
@@ -177,7 +172,7 @@ int explain_against(const RuleSet& rules, ExplainCall& call, const Console& cons
 int run_explain(const ExplainOptions& options, const Console& console) {
   // Ask: find the rules.
   ExplainCall call{options};
-  const RuleSet& rules = rules_for(options.deployment, call.blob);
+  const RuleSet& rules = rules_for(options.input, call.blob);
   if (!options.batch.empty()) {
     require_useful(options.given, {"--batch", "--engine", "--revision"}, "with --batch");
     if (rules.selectors.empty()) {
@@ -186,28 +181,28 @@ int run_explain(const ExplainOptions& options, const Console& console) {
                       engine_title(rules.engine)))
           .hint("explain CHECKPOINT answers for one deployment");
     }
-    report_assumed_rules(options.deployment, rules, call.blob, console);
+    report_rules(options.input, rules, call.blob, console);
     return explain_batch(rules, options.batch, console.verbose() > 0);
   }
   if (!options.against.empty()) return explain_against(rules, call, console);
 
   // Look up the flags before the input is opened, so that errors come in the same order as in
   // convert.
-  const ConversionRequest request = request_from(options.deployment, rules, call.blob);
-  report_given_facts(options.deployment, rules, console);
+  const CheckpointRequest asked = request_from(options.input, rules, call.blob);
+  report_given_facts(options.input, rules, console);
 
   // Open and decide as convert does; without a checkpoint, assume the usual method class.
-  Explanation e = explain(request, call);
+  Explanation e = explain(asked, call);
   // The hint to ask explain would not help here: this is explain, and it shows the candidates.
   if (e.refusal && e.refusal->hint_text() == kExplainHint) e.refusal->hint("");
-  report_given_versions(options.deployment, e, console);
-  report_assumed_rules(options.deployment, rules, call.blob, console);
+  report_versions(options.input, e, console);
+  report_rules(options.input, rules, call.blob, console);
   for (const std::string& warning : e.warnings) console.warn(warning);
   const Json document = explanation_json(rules, options, e);
   if (console.json()) {
     console.result_json(document);
   } else {
-    console.result(explanation_text(console, options, e, document));
+    console.result(explanation_text(console, e, document));
   }
 
   // End as convert would, with the same exit code and words.

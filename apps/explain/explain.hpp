@@ -36,8 +36,8 @@ struct Explanation : Conversion {
                                     const Explanation& explanation);
 // The answer, why the other candidates are not chosen, and the command to type; with -v also every
 // fact in the question and every class that was asked. `document`: explanation_json's.
-[[nodiscard]] std::string explanation_text(const Console& console, const ExplainOptions& options,
-                                           const Explanation& explanation, const Json& document);
+[[nodiscard]] std::string explanation_text(const Console& console, const Explanation& explanation,
+                                           const Json& document);
 
 // Parts of the report, one line each.
 [[nodiscard]] std::string sizes_text(const Explanation& explanation);

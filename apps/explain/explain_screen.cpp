@@ -6,7 +6,6 @@
 #include <set>
 
 #include "apps/explain/explain.hpp"
-#include "apps/given_facts.hpp"
 #include "apps/screen.hpp"
 #include "apps/text_layout.hpp"
 #include "lib/core/deployment_facts.hpp"
@@ -116,14 +115,11 @@ std::string multiple_text(std::string_view name, int64_t multiple) {
 }
 
 // The facts that a person should check: assumptions, and how the flags were understood; with -v all.
-Json asked_facts(const ExplainOptions& options, const Explanation& e, const Json& document,
-                 bool all) {
+Json asked_facts(const Explanation& e, const Json& document, bool all) {
   const Deployment& d = e.deployment;
   Json facts;
   if (e.caller != nullptr && e.assumed_caller) facts["as if served by"] = e.caller->text;
-  const std::string given = machine_as_given(options.deployment);
-  facts["machine"] = fmt::format("{} {}{}", platform_name(d.platform), d.arch,
-                                 given.empty() ? "" : fmt::format(" ({})", given));
+  facts["machine"] = fmt::format("{} {}", platform_name(d.platform), d.arch);
   facts["packages"] = d.libs.empty() ? "none" : fmt::format("{}", fmt::join(d.libs, " "));
   const std::string parallel = parallel_text(d.parallel);
   if (all || parallel != parallel_text({})) facts["parallel"] = parallel;
@@ -244,13 +240,12 @@ Json explanation_json(const RuleSet& rules, const ExplainOptions& options, const
   return out;
 }
 
-std::string explanation_text(const Console& console, const ExplainOptions& options,
-                             const Explanation& e, const Json& document) {
+std::string explanation_text(const Console& console, const Explanation& e, const Json& document) {
   const bool all = console.verbose() > 0;
   std::string out;
   append_wrapped(out, "", 0, document["answer"].get<std::string>());
   out = (e.refusal ? console.bad(out) : console.good(out)) + "\n" + console.bold("asked") + "\n";
-  out += fields_text(console, asked_facts(options, e, document, all), 2);
+  out += fields_text(console, asked_facts(e, document, all), 2);
   if (all) out += classes_text(console, document);
   if (e.decision.backend) {
     out += "\n" + console.bold(e.refusal ? "would be chosen" : "chosen") + "\n" +

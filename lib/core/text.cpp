@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "lib/core/error.hpp"
 #include "lib/core/utf8.hpp"
@@ -22,6 +23,13 @@ std::string shown(std::string_view text) {
 }
 
 std::string in_quotes(std::string_view text) { return fmt::format("\"{}\"", shown(text)); }
+
+std::optional<int64_t> whole_number(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
 
 void check_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ namespace mxfp4 {
 [[nodiscard]] std::string shown(std::string_view text);
 // The same in double quotes.
 [[nodiscard]] std::string in_quotes(std::string_view text);
+
+// The number, 0 or more, that the whole text is; nullopt for any other text.
+[[nodiscard]] std::optional<int64_t> whole_number(std::string_view text);
 
 [[nodiscard]] constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 

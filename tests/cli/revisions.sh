@@ -50,7 +50,7 @@ grep -q $old stdout || fail '--revision does not win over --target'
 printf '{"vllm": "0.31.9", "arch": "sm90"}\n' >target.json
 expect_exit 2 "$BIN" explain "$model" --target target.json
 expect_one_error "--target: unknown revision '0.31.9'"
-grep -q -- '--revision vllm-0.31.0' stderr || fail 'the nearest release is not named'
+grep -q 'hint: the nearest is vllm-0.31.0' stderr || fail 'the nearest release is not named'
 # A build of a release has its rules; for what came out later the newest known ones stand, and a note says so.
 for build in 0.33.0+cu129 0.33.0+rocm711; do
   printf '{"vllm": "%s", "arch": "sm100"}\n' $build >target.json

@@ -41,7 +41,7 @@ printf '{"platform": "cuda", "arch": "sm90", "libs": {"triton_kernels": "3.9", "
 expect_exit 0 "$BIN" explain "$model" --target target.json --revision $old
 sed 's/^mxfp4-repack: warning: //' stderr >said
 diff said - <<END || fail 'other warnings'
-target.json: env: no rule looks at 'VLLM_MXFP4_USE_MARLINN'
+target.json: env: no rule of $old looks at VLLM_MXFP4_USE_MARLINN
 target.json: libs: b12x_next: $old knows no such kernel package
 target.json: libs: triton_kernels 3.9: triton/hopper was not tested with it; tested with triton_kernels 3.6.0; without a version triton_kernels means 3.6.0
 END

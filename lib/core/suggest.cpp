@@ -1,4 +1,4 @@
-#include "apps/suggest.hpp"
+#include "lib/core/suggest.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -62,7 +62,8 @@ std::string nearest_hint(std::string_view word, const std::vector<std::string>& 
 
 Error unknown_value(std::string_view flag, std::string_view value,
                     const std::vector<std::string>& known) {
-  return Error::usage(fmt::format("{}: unknown value '{}'", flag, value))
+  return Error::usage(fmt::format("unknown value '{}'", value))
+      .at_key(flag)
       .hint(nearest_hint(value, known));
 }
 
