@@ -55,27 +55,18 @@ std::vector<std::string> convert_command(const ExplainOptions& options) {
   return parts;
 }
 
-// `source`: the checkpoint, null without weights.
-std::optional<StartSource> start_source(const Conversion& conversion, const Source* source) {
-  if (conversion.refusal || conversion.layout == nullptr) return std::nullopt;
-  if (conversion.rules->engine != Engine::kVllm)
-    return std::nullopt;  // its plug-in takes some paths only
-  if (source != nullptr && source->kind() == kBlobKind)
-    return std::nullopt;  // there is one already
-  // formats/loader makes layers from safetensors files only.
-  if (source != nullptr && source->kind() != "safetensors") {
-    return StartSource{
-        true, fmt::format("a start makes weights of safetensors only, not of {}", source->kind())};
+// Whether the engine's plug-in would make the bytes at each start. `source`: the checkpoint, null
+// without weights. SGLang's takes some paths only; formats/loader reads safetensors; an engine starts from
+// a directory or a hub's model; and layouts that quantise again are slower to make than to read.
+bool starts_without_blob(const Conversion& conversion, const Source* source) {
+  if (conversion.refusal || conversion.layout == nullptr || refuses_scales(*conversion.layout) ||
+      conversion.rules->engine != Engine::kVllm) {
+    return false;
   }
-  if (source != nullptr && source->is_far() && !source->files().empty() &&
-      !source->files().front().path.string().starts_with("hf://")) {
-    return StartSource{true, "the engine starts from a directory or a hub's model"};
-  }
-  // Layouts that quantise again look at all scales of a matrix first, and round each code.
-  if (refuses_scales(*conversion.layout)) {
-    return StartSource{true, "this layout quantises again, which is slower than reading"};
-  }
-  return StartSource{};
+  if (source == nullptr) return true;
+  const bool far = source->is_far() && !source->files().empty() &&
+                   !source->files().front().path.string().starts_with("hf://");
+  return source->kind() == "safetensors" && !far;
 }
 
 Explanation explain(const CheckpointRequest& asked, ExplainCall& call) {
@@ -96,17 +87,19 @@ Explanation explain(const CheckpointRequest& asked, ExplainCall& call) {
   }
   if (call.options.against.empty()) {
     if (!e.refusal) e.next = convert_command(call.options);
-    e.start = start_source(e, e.imagined ? nullptr : call.source.get());
     // A forced backend is not what the engine chooses, whatever it is told.
-    if (e.start && !request.backend) {
+    if (!request.backend && starts_without_blob(e, e.imagined ? nullptr : call.source.get())) {
       const std::string text = request_text(request, given.style);
-      e.start->serve =
+      e.serve =
           serve_line({.engine = rules.engine,
                       .asked = text,
                       .model = names_weights(flags.path) ? served_name(flags.path) : "CHECKPOINT"});
     }
   }
   if (!e.decision.backend) return e;
+  if (!call.options.against.empty() && checkpoint && !e.refusal) {
+    e.recipes = recipes_of(e, checkpoint->model);
+  }
   e.multiples = rounding_multiples(rules, e.caller, e.target);
   return e;
 }

@@ -10,26 +10,22 @@
 #include "apps/json_output.hpp"
 #include "apps/options.hpp"
 #include "apps/request.hpp"
-#include "formats/decision/compare_revisions.hpp"
 #include "formats/decision/opened_checkpoint.hpp"
+#include "formats/decision/recipes.hpp"
 #include "lib/oracle/checkpoint.hpp"
 
 namespace mxfp4 {
-
-// Where the engine's start would take the weights from.
-struct StartSource {
-  bool blob = false;  // else the plug-in makes the weights from the checkpoint, at each start
-  std::string why{};  // of a blob
-  std::vector<std::string> serve{};  // without a blob, the parts of the engine's command
-};
 
 struct Explanation : Conversion {
   bool assumed_caller = false;          // `caller` is assumed: there is no checkpoint
   bool imagined = false;                // from a config without weights
   std::vector<std::string> warnings{};  // about the checkpoint
   std::vector<std::string> next{};      // the parts of the command to type; none if it is refused
-  std::optional<StartSource> start{};   // empty if nothing can be converted, and of a blob
-  LayerDims multiples{};                // sizes are rounded up to these; only with a backend
+  // The parts of the engine's command that makes the same bytes at each start, without a blob; none
+  // if it cannot.
+  std::vector<std::string> serve{};
+  std::vector<Recipe> recipes{};  // with --against, unless refused
+  LayerDims multiples{};          // sizes are rounded up to these; only with a backend
 };
 
 [[nodiscard]] Json explanation_json(const RuleSet& rules, const ExplainOptions& options,
@@ -49,13 +45,11 @@ struct Side {
   const RuleSet& rules;
   Explanation explanation;
   std::optional<Error> error{};
-
-  [[nodiscard]] RevisionAnswer answer() const { return {rules, explanation, error}; }
 };
 
-// What the other releases decide differently, and whether a blob made for one serves the other.
+// What the other releases decide, and whether a blob made for one serves the other.
 [[nodiscard]] Json comparison_json(const Side& here, const std::vector<Side>& others);
-// A line for each release; of one other release every fact that differs.
+// A line for each release; of one other release what differs first.
 [[nodiscard]] std::string comparison_text(const Console& console, const Json& document);
 
 // --batch: answers the JSON lines of `path`, "-" for stdin, with one line each, in order. A refusal is an

@@ -1,9 +1,6 @@
-// `explain --against`: shows what other releases would decide differently for the same deployment and
-// checkpoint, and whether a blob made for one serves the other.
+// `explain --against`: what other releases would decide for the same deployment and checkpoint, and
+// whether a blob made for one serves the other, which its recipes say.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 
 #include "apps/explain/explain.hpp"
 #include "apps/screen.hpp"
@@ -11,93 +8,42 @@
 namespace mxfp4 {
 namespace {
 
-bool decided(const Side& side) { return side.answer().decided(); }
-
-std::string outcome(const Side& side) {
-  if (side.error) return fmt::format("refused: {}", side.error->what());
-  const Decision& decision = side.explanation.decision;
-  if (!decision.backend) {
-    const std::string_view colon = decision.error_type.empty() ? "" : ": ";
-    return fmt::format("refused: {}{}{}", decision.error_type, colon, decision.error_message);
-  }
-  if (side.explanation.refusal) {
-    return fmt::format("refused: {}", side.explanation.refusal->what());
-  }
-  return std::string(backend_name(*decision.backend));
+// Why the release makes no blob; null if it makes one.
+const Error* refusal_of(const Side& side) {
+  if (side.error) return &*side.error;
+  return side.explanation.refusal ? &*side.explanation.refusal : nullptr;
 }
 
-std::string slices(const Side& side) {
-  const std::optional<bool> by_checkpoint = slices_by_checkpoint(side.answer());
-  if (!by_checkpoint) return "";
-  return *by_checkpoint ? "ranks begin at multiples of I / ranks"
-                        : "ranks begin at multiples of the padded size";
-}
-
-// The fact in words; empty if the release has none.
-std::string fact_text(RevisionFact fact, const Side& side) {
-  const Explanation& e = side.explanation;
-  switch (fact) {
-    case RevisionFact::kCaller:
-      return e.caller == nullptr ? "" : std::string(e.caller->method);
-    case RevisionFact::kConverter:
-      return std::string(family_name(e.family));
-    case RevisionFact::kPackages:
-      return fmt::format("{}", fmt::join(e.deployment.libs, " "));
-    case RevisionFact::kRouting:
-      return e.deployment.routing_method;
-    case RevisionFact::kBackend:
-      return outcome(side);
-    case RevisionFact::kSlices:
-      return slices(side);
-    default:
-      break;
+// Where the bytes differ first, "layout: triton/hopper here, triton/hopper-s4 there"; empty if they do
+// not. Without a checkpoint there are no recipes, and what sizes are rounded to stands for them.
+std::string difference_text(const Side& here, const Side& there) {
+  const auto words = [](std::string_view what, const auto& one, const auto& other) {
+    return one == other ? "" : fmt::format("{}: {} here, {} there", what, one, other);
+  };
+  const Explanation& a = here.explanation;
+  const Explanation& b = there.explanation;
+  // An engine takes a blob for the backend that it chooses, whatever the bytes.
+  std::string differs =
+      words("backend", backend_name(a.target.backend), backend_name(b.target.backend));
+  for (size_t i = 0; i < std::min(a.recipes.size(), b.recipes.size()) && differs.empty(); ++i) {
+    const auto part = recipe_difference(a.recipes[i], b.recipes[i]);
+    if (part) differs = words(part->what, part->here, part->there);
   }
-  if (!decided(side)) return "";
-  switch (fact) {
-    case RevisionFact::kClass:
-      return e.decision.experts_class;
-    case RevisionFact::kSizes:
-      return sizes_text(e);
-    case RevisionFact::kLayout:
-      return layout_text(e.row);
-    default:
-      return fmt::format("{}{}{}", fmt::join(e.decision.notes, "; "),
-                         e.decision.notes.empty() || e.defects.empty() ? "" : "; ",
-                         fmt::join(e.defects, "; "));
-  }
-}
-
-constexpr std::pair<RevisionFact, std::string_view> kFactNames[] = {
-    {RevisionFact::kCaller, "served by"},  {RevisionFact::kConverter, "converter"},
-    {RevisionFact::kPackages, "packages"}, {RevisionFact::kRouting, "routing"},
-    {RevisionFact::kBackend, "backend"},   {RevisionFact::kClass, "class"},
-    {RevisionFact::kSizes, "sizes"},       {RevisionFact::kSlices, "slices"},
-    {RevisionFact::kLayout, "layout"},     {RevisionFact::kNotes, "beware"},
-};
-
-// Says what the comparison means for a blob.
-std::string verdict(const Side& here, const Side& there, const RevisionDifference& difference) {
-  switch (difference.verdict) {
-    case RevisionVerdict::kOneRefuses:
-      return fmt::format("{} refuses, so no blob serves both.",
-                         decided(here) ? there.rules.name : here.rules.name);
-    case RevisionVerdict::kOtherBytes:
-      return "A blob made for one does not serve the other: convert again.";
-    case RevisionVerdict::kBytesStay:
-      return "The bytes stay: a blob made for one serves the other.";
-    case RevisionVerdict::kNothingChanges:
-      break;
-  }
-  return "Nothing changes: a blob made for one serves the other.";
+  if (differs.empty()) differs = words("recipes", a.recipes.size(), b.recipes.size());
+  if (!differs.empty() || !a.recipes.empty()) return differs;
+  differs = words("layout", layout_text(a.row), layout_text(b.row));
+  if (differs.empty()) differs = words("converter", family_name(a.family), family_name(b.family));
+  return differs.empty() ? words("sizes", sizes_text(a), sizes_text(b)) : differs;
 }
 
 Json side_json(const Side& side) {
   const Explanation& e = side.explanation;
-  const bool chosen = !side.error && e.decision.backend;
+  const bool decided = refusal_of(side) == nullptr;
+  const bool cut = decided && !e.ranks.empty();
   Json out = {{"revision", side.rules.name}};
-  out["backend"] = chosen ? Json(backend_name(*e.decision.backend)) : Json();
-  out["layout"] = decided(side) ? Json(layout_text(e.row)) : Json();
-  const bool cut = decided(side) && !e.ranks.empty();
+  out["backend"] =
+      !side.error && e.decision.backend ? Json(backend_name(*e.decision.backend)) : Json();
+  out["layout"] = decided ? Json(layout_text(e.row)) : Json();
   out["padded_hidden_size"] = cut ? Json(e.ranks.front().padded.hidden_size) : Json();
   out["padded_intermediate_size"] = cut ? Json(e.ranks.front().padded.intermediate_size) : Json();
   return out;
@@ -120,25 +66,18 @@ Json line_of(const Json& side, std::string_view bytes) {
 Json comparison_json(const Side& here, const std::vector<Side>& others) {
   Json out = json_document("explain");
   out.update(side_json(here));
+  const Error* refused = refusal_of(here);
   Json& against = out["against"] = Json::array();
   for (const Side& there : others) {
-    const RevisionDifference difference = compare_revisions(here.answer(), there.answer());
     Json& item = against.emplace_back(side_json(there));
-    item["repack"] = difference.repack;
-    Json& changes = item["changes"] = Json::array();
-    for (const RevisionFact fact : difference.facts) {
-      const auto* name =
-          std::ranges::find(kFactNames, fact, [](const auto& row) { return row.first; });
-      changes.push_back({{"what", name->second},
-                         {"here", fact_text(fact, here)},
-                         {"there", fact_text(fact, there)}});
-    }
-    item["verdict"] = verdict(here, there, difference);
-    item["error"] = decided(there) ? Json() : Json(outcome(there));
-    item["same_bytes"] = share_blobs(here.answer(), there.answer());
+    const Error* error = refusal_of(there);
+    const bool both = refused == nullptr && error == nullptr;
+    const std::string differs = both ? difference_text(here, there) : "";
+    item["error"] = error == nullptr ? Json() : Json(error->what());
+    item["same_bytes"] = both && differs.empty();
+    item["difference"] = text_or_null(differs);
   }
-  if (here.error) out["error"] = error_json(*here.error);
-  if (!here.error && here.explanation.refusal) out["error"] = error_json(*here.explanation.refusal);
+  if (refused != nullptr) out["error"] = error_json(*refused);
   return out;
 }
 
@@ -152,18 +91,12 @@ std::string comparison_text(const Console& console, const Json& document) {
   }
   std::string out =
       table_text(console, lines, {"release", "backend", "layout", "padded H x I", "bytes"});
-  if (against.size() != 1) return out;
   const Json& there = against.front();
-  for (const Json& change : there["changes"]) {
-    Json sides;
-    for (const auto& [side, text] : {std::pair{&document, "here"}, {&there, "there"}}) {
-      sides[(*side)["revision"].get<std::string>()] =
-          change[text].empty() ? "nothing" : change[text];
-    }
-    out +=
-        fmt::format("\n{}\n{}", change["what"].get<std::string>(), fields_text(console, sides, 2));
-  }
-  return out + fmt::format("\n{}\n", there["verdict"].get<std::string>());
+  if (against.size() != 1 || refused) return out;
+  if (there["same_bytes"]) return out + "\nA blob made for one serves the other.\n";
+  Json why = {{"refused", there["error"]}, {"differs", there["difference"]}};
+  return out + "\n" + fields_text(console, why) +
+         "\nA blob made for one does not serve the other: convert again.\n";
 }
 
 }  // namespace mxfp4

@@ -182,14 +182,10 @@ void append_next(std::string& out, const Console& console, const Explanation& e)
   if (e.next.empty()) return;
   out += "\n" + console.bold("next") + "\n";
   append_command(out, "  ", 4, e.next);
-  if (!e.start) return;
+  if (e.serve.empty()) return;
   // Comments, for those who paste what follows "next" into a shell.
-  if (e.start->blob) {
-    out += fmt::format("  # take the blob: {}\n", e.start->why);
-  } else if (!e.start->serve.empty()) {
-    out += "  # or no blob: at each start this makes the same bytes of the checkpoint\n";
-    out += fmt::format("  #   {}\n", fmt::join(e.start->serve, " "));
-  }
+  out += "  # or no blob: at each start this makes the same bytes of the checkpoint\n";
+  out += fmt::format("  #   {}\n", fmt::join(e.serve, " "));
 }
 
 }  // namespace
@@ -232,11 +228,7 @@ Json explanation_json(const RuleSet& rules, const ExplainOptions& options, const
   Json& candidates = out["candidates"] = Json::array();
   for (const TraceStep& step : e.decision.trace) candidates.push_back(candidate_json(step));
   out["next"] = text_or_null(fmt::format("{}", fmt::join(e.next, " ")));
-  out["start"] = nullptr;
-  if (e.start) {
-    out["start"] = {{"from", e.start->blob ? "blob" : "checkpoint"},
-                    {"reason", text_or_null(e.start->why)}};
-  }
+  out["serve"] = text_or_null(fmt::format("{}", fmt::join(e.serve, " ")));
   return out;
 }
 

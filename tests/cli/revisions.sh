@@ -13,7 +13,7 @@ grep -q "$new  AITER_MXFP4_BF16" stdout || fail 'the backend there is not named'
 grep -q 'convert again' stdout || fail 'it is not said that the blob changes'
 
 expect_exit 0 "$BIN" explain "$model" --arch sm80 --revision $old --against $new --json
-/usr/bin/python3 -c 'import json; assert json.load(open("stdout"))["against"][0]["repack"] is False' ||
+/usr/bin/python3 -c 'import json; assert json.load(open("stdout"))["against"][0]["same_bytes"] is True' ||
   fail 'sm80 should keep its bytes'
 
 # MARLIN's bytes stay; TRTLLM pads I otherwise there.
@@ -136,7 +136,7 @@ for there in "vllm-2026-05-18", "vllm-0.24.0,vllm-0.32.0":
     ran = subprocess.run([*sys.argv[1:2], "explain", sys.argv[2], "--arch", "sm100", "--tp-size", "2", "--against", there,
                           "--json"], capture_output=True, text=True)
     assert json.loads(ran.stdout)["against"] == [rows[name] for name in there.split(",")], ran.stdout
-assert {row["repack"] for row in rows.values()} == {True, False}, rows
+assert {row["same_bytes"] for row in rows.values()} == {True, False}, rows
 PY
 # What only the model's config would tell is asked for, not guessed, of an input without one, as unpack writes it.
 expect_exit 0 "$BIN" convert "$model" -o for_unpack --arch sm80
