@@ -1,22 +1,14 @@
 # Types of activations, from config to layout: a compressed-tensors checkpoint with dynamic FP8 activations is served as
 # generic experts are, and Humming packs for the type that the checkpoint or the user states. What each release did with
 # each type: Activations, against the wheels.
+need_numpy
 "$python" - <<'END'
-import json, os, random, struct
-random.seed(7)
-SHAPES = {"gate": (96, 128), "up": (96, 128), "down": (128, 96)}
-DATA = [(f"model.layers.0.mlp.experts.{e}.{word}_proj", kind, [n, k // per], random.randbytes(n * k // per) if per == 2 else bytes(random.randrange(100, 130) for _ in range(n * k // per)))
-        for e in range(2) for word, (n, k) in SHAPES.items() for kind, per in (("weight", 2), ("weight_scale", 32))]
+import json, os, layer_files
 def model(name, suffix, **quantization):
     os.mkdir(name)
     json.dump({"model_type": "qwen3_moe", "hidden_size": 128, "moe_intermediate_size": 96, "num_experts": 2, "num_hidden_layers": 1, "num_experts_per_tok": 2,
                "quantization_config": quantization}, open(name + "/config.json", "w"))
-    header, at = {}, 0
-    for tensor, kind, shape, data in DATA:
-        header[tensor + "." + kind + (suffix if kind == "weight" else "")] = {"dtype": "U8", "shape": shape, "data_offsets": [at, at + len(data)]}
-        at += len(data)
-    text = json.dumps(header).encode()
-    open(name + "/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + b"".join(row[3] for row in DATA))
+    layer_files.write(name + "/model.safetensors", layer_files.experts("model.layers.0.mlp.experts", 2, 128, 96, codes=".weight" + suffix, low=100, high=130))
 def packed(name, **inputs):
     weights = {"num_bits": 4, "type": "float", "strategy": "group", "group_size": 32, "symmetric": True}
     inputs = {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": True, "symmetric": True, **inputs}

@@ -27,13 +27,8 @@ def numbers(dtype, *shape):
     return dtype, RANDOM.integers(101, 140, shape).astype(width)
 
 
-def experts(module, count, hidden, inter, words=GATED, codes=".weight", scale=".weight_scale", kinds=("U8", "U8")):
-    out = {}
-    for expert in range(count):
-        for word, rows, columns in zip(words, (inter, inter, hidden), (hidden, hidden, inter)):
-            out[f"{module}.{expert}.{word}{codes}"] = numbers(kinds[0], rows, columns // 2)
-            out[f"{module}.{expert}.{word}{scale}"] = numbers(kinds[1], rows, columns // 32)
-    return out
+def experts(module, count, hidden, inter, words=GATED, **how):
+    return layer_files.experts(module, count, hidden, inter, words, random=RANDOM, **how)
 
 
 def other_experts(module, count, hidden, inter, dtype):

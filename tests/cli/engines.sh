@@ -1,24 +1,13 @@
 # Two engines: --engine and revisions of SGLang, its own refusals, and one blob for both where bytes agree.
 # A checkpoint of DeepSeek-V4 with sizes that need no padding, and gpt-oss's config at its real sizes.
+need_numpy
 mkdir v4
 "$python" - <<'END'
-import json, random, struct
+import json, layer_files
 
-source = random.Random(7)
 experts, hidden, inter = 2, 256, 256
-tensors = {}
-for expert in range(experts):
-    for name, rows, columns in (("w1", inter, hidden), ("w3", inter, hidden), ("w2", hidden, inter)):
-        at = f"layers.0.ffn.experts.{expert}.{name}"
-        tensors[at + ".weight"] = ("I8", [rows, columns // 2], source.randbytes(rows * columns // 2))
-        scales = bytes(112 + byte % 16 for byte in source.randbytes(rows * columns // 32))
-        tensors[at + ".scale"] = ("F8_E8M0", [rows, columns // 32], scales)
-header, data = {}, b""
-for name, (dtype, shape, raw) in tensors.items():
-    header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
-    data += raw
-text = json.dumps(header).encode()
-open("v4/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
+layer_files.write("v4/model.safetensors", layer_files.experts(
+    "layers.0.ffn.experts", experts, hidden, inter, ("w1", "w3", "w2"), scale=".scale", kinds=("I8", "F8_E8M0"), low=112, high=128))
 json.dump({"architectures": ["DeepseekV4ForCausalLM"], "model_type": "deepseek_v4", "hidden_size": hidden,
            "moe_intermediate_size": inter, "num_hidden_layers": 1, "n_routed_experts": experts,
            "num_experts_per_tok": 2, "norm_topk_prob": True, "scoring_func": "sqrtsoftplus", "topk_method": "noaux_tc",

@@ -79,6 +79,17 @@ def gpt_oss_layer(layer, experts, hidden, inter, random):
             prefix + "down_proj_bias": bias(experts, hidden)}
 
 
+def experts(module, count, hidden, inter, words=("gate_proj", "up_proj", "down_proj"), codes=".weight", scale=".weight_scale", kinds=("U8", "U8"),
+            low=101, high=140, random=None):
+    """One layer's experts, each by itself: names, types and the range of the scales as given."""
+    random, out = random or numpy.random.default_rng(7), {}
+    for expert in range(count):
+        for word, rows, columns in zip(words, (inter, inter, hidden), (hidden, hidden, inter)):
+            out[f"{module}.{expert}.{word}{codes}"] = kinds[0], random.integers(0, 256, (rows, columns // 2), dtype="u1")
+            out[f"{module}.{expert}.{word}{scale}"] = kinds[1], random.integers(low, high, (rows, columns // 32), dtype="u1")
+    return out
+
+
 def make_gpt_oss(directory, layers, experts, hidden, inter, seed=1):
     """A checkpoint of one file."""
     os.makedirs(directory, exist_ok=True)

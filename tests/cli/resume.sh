@@ -4,30 +4,23 @@ kills=${RESUME_KILLS:-12}
 RANDOM=20261121
 
 # Eight layers of a size that takes a while: the goldens' layers, many times over.
+need_numpy
 cat >make.py <<'END'
-import json, random, struct, sys
-random.seed(7)
+import layer_files, numpy, sys
 E, H, I = 8, 256, 128
-tensors, at, blobs = {}, 0, []
-def add(name, dtype, shape, data):
-    global at
-    tensors[name] = {'dtype': dtype, 'shape': shape, 'data_offsets': [at, at + len(data)]}
-    blobs.append(data)
-    at += len(data)
+tensors, random = {}, numpy.random.default_rng(7)
 for layer in range(8):
     p = f'layers.{layer}.experts.'
-    add(p + 'w13_weight', 'U8', [E, 2 * I, H // 2], random.randbytes(E * I * H))
-    add(p + 'w2_weight', 'U8', [E, H, I // 2], random.randbytes(E * H * I // 2))
-    add(p + 'w13_weight_scale', 'U8', [E, 2 * I, H // 32], bytes(random.choices(range(110, 130), k=E * 2 * I * H // 32)))
-    add(p + 'w2_weight_scale', 'U8', [E, H, I // 32], bytes(random.choices(range(110, 130), k=E * H * I // 32)))
+    for kind, low, high, per in (('_weight', 0, 256, 2), ('_weight_scale', 110, 130, 32)):
+        for name, rows, columns in (('w13', 2 * I, H), ('w2', H, I)):
+            tensors[p + name + kind] = 'U8', random.integers(low, high, (E, rows, columns // per), 'u1')
     # Not equal in the first layer, of which a backend that takes their maximum warns.
     for name in ('w13', 'w2') if sys.argv[1:] else ():
-        add(p + name + '_input_scale', 'F32', [E], struct.pack('<8f', 0.5 + (layer == 0), *[0.5] * 7))
-add('norm.weight', 'BF16', [1000, 8], random.randbytes(16000))
-head = json.dumps(dict(tensors, __metadata__={'family': 'generic', 'intermediate_size': str(I)})).encode()
-open((sys.argv[1:] or ['input.safetensors'])[0], 'wb').write(struct.pack('<Q', len(head)) + head + b''.join(blobs))
+        tensors[p + name + '_input_scale'] = 'F32', numpy.array([0.5 + (layer == 0), *[0.5] * 7], 'f4')
+tensors['norm.weight'] = 'BF16', random.integers(0, 1 << 16, (1000, 8), 'u2')
+layer_files.write((sys.argv[1:] or ['input.safetensors'])[0], tensors, {'family': 'generic', 'intermediate_size': str(I)})
 END
-python3 make.py
+"$python" make.py
 convert=("$BIN" convert input.safetensors --arch sm90 --backend MARLIN --revision vllm-2026-05-18)
 
 # The manifests in OUT, if any, hold: each rank's appears when all files of all ranks are there.
@@ -180,10 +173,10 @@ grep -q 'warning: zstd/layer-00002.safetensors.zst: .*; made again$' stderr || f
 diff -r zwant zstd
 
 # Files that are kept and files that are made again come from the same input, or it is refused:
-# here the input has its old size.
+# here the input has its old size, and what its sample sees is other.
 mkdir other
 cp input.safetensors other
-printf XYZ | dd of=other/input.safetensors bs=1 seek=$(($(stat -c %s input.safetensors) / 2)) conv=notrunc status=none
+tail -c 299999 input.safetensors | head -c 131072 | dd of=other/input.safetensors bs=1 seek=$(($(stat -c %s input.safetensors) / 2)) conv=notrunc status=none
 other=("$BIN" convert other/input.safetensors --arch sm90 --backend MARLIN --revision vllm-2026-05-18)
 for flags in '--compress none' '--compress zstd'; do
   rm -rf mixed
@@ -204,7 +197,7 @@ for flags in '--compress none' '--compress zstd'; do
 done
 
 # What the run before warned of, in layers that are kept, is in the manifest.
-python3 make.py scaled.safetensors
+"$python" make.py scaled.safetensors
 convert=("$BIN" convert scaled.safetensors --arch gfx950 --backend AITER_MXFP4_FP8)
 rm -rf want
 expect_exit 0 "${convert[@]}" -o want --compress none

@@ -1,13 +1,9 @@
 # Models and files that the program cannot convert: exit 3, one sentence that says what they are.
+need_numpy
 "$python" - <<'END'
-import json, os, struct
+import json, os, struct, layer_files, numpy
 def safetensors(path, tensors):
-    header, at = {}, 0
-    for name, (dtype, shape, size) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size]}
-        at += size
-    text = json.dumps(header).encode()
-    open(path, "wb").write(struct.pack("<Q", len(text)) + text + bytes(at))
+    layer_files.write(path, {name: (dtype, numpy.zeros(shape, layer_files.DTYPES[dtype])) for name, (dtype, shape) in tensors.items()})
 def model(name, config, tensors):
     os.mkdir(name)
     if config: json.dump(config, open(name + "/config.json", "w"))
@@ -17,9 +13,9 @@ MOE = {"model_type": "qwen3_moe", "hidden_size": 64, "moe_intermediate_size": 64
 def quantized(**how): return dict(MOE, quantization_config=how)
 WORDS = [f"model.layers.0.mlp.experts.0.{word}_proj" for word in ("gate", "up", "down")]
 def experts(**fields): return {f"{word}.{field}": value for word in WORDS for field, value in fields.items()}
-plain = experts(weight=("BF16", [64, 64], 8192))
-dense = {"model.layers.0.mlp.gate_proj.weight": ("BF16", [64, 64], 8192)}
-fp8 = experts(weight=("F8_E4M3", [64, 64], 4096), weight_scale_inv=("F32", [1, 1], 4))
+plain = experts(weight=("BF16", [64, 64]))
+dense = {"model.layers.0.mlp.gate_proj.weight": ("BF16", [64, 64])}
+fp8 = experts(weight=("F8_E4M3", [64, 64]), weight_scale_inv=("F32", [1, 1]))
 model("unquantized", MOE, plain)
 model("dense", {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 1}, dense)
 model("fp8", quantized(quant_method="fp8", weight_block_size=[128, 128]), fp8)
@@ -29,7 +25,7 @@ os.mkdir("lfs")
 json.dump(quantized(quant_method="mxfp4"), open("lfs/config.json", "w"))
 for path in "lfs/model.safetensors", "pointer.safetensors": open(path, "w").write(pointer)
 open("model.gguf", "wb").write(b"GGUF" + struct.pack("<IQQ", 3, 0, 0))
-lora = {"base_model.model.model.layers.0.mlp.experts.0.up_proj.lora_%s.weight" % end: ("BF16", [8, 8], 128) for end in "AB"}
+lora = {"base_model.model.model.layers.0.mlp.experts.0.up_proj.lora_%s.weight" % end: ("BF16", [8, 8]) for end in "AB"}
 os.mkdir("adapter"), safetensors("adapter/adapter_model.safetensors", lora)
 os.mkdir("saved"), safetensors("saved/model-rank-1-part-0.safetensors", plain)
 # What a failed download leaves: in place of a file of weights, of the index, or nothing where other files' names ask for one.
@@ -42,7 +38,7 @@ for first, count, gone in (1, 3, 2), (1, 4, 4), (0, 3, 2), (1, 2, 1):
     os.mkdir(name)
     json.dump(quantized(quant_method="mxfp4"), open(name + "/config.json", "w"))
     for number in range(first, first + count):
-        if number != gone: safetensors(f"{name}/model-{number:05}-of-{count:05}.safetensors", {f"x{number}": ("U8", [1], 1)})
+        if number != gone: safetensors(f"{name}/model-{number:05}-of-{count:05}.safetensors", {f"x{number}": ("U8", [1])})
 END
 
 # is INPUT SENTENCE [HINT]: every command that reads a checkpoint says so.
