@@ -311,6 +311,8 @@ def run(case):
         return "not every message names its file\n" + text[:2000]
     if case.named not in (errors[0] if errors else said):
         return "%s is not named\n%s" % (case.named, text[:500])
+    if case.name.startswith("stored_") and errors[0].count(": ") < 3:
+        return "no file and key\n%s" % text[:500]
     if max(len(line) for line in lines + [""]) > 1000:
         return "a line of %d characters" % max(map(len, lines))
     if left:
@@ -320,8 +322,17 @@ def run(case):
     return ""
 
 
+def stored_cases():
+    """Checkpoints of the test data with one fault each: the error names a file and a tensor or key."""
+    folders = sorted(glob.glob(TESTDATA + "/containers/bad/*/") + glob.glob(TESTDATA + "/ingest/bad/*/"))
+    files = sorted(glob.glob(TESTDATA + "/containers/hdf5/bad_[!b]*.h5") + glob.glob(TESTDATA + "/containers/hdf5/loaded_[ls][zi]*.h5"))
+    assert (len(folders), len(files)) == (48, 5)
+    for path in folders + files:
+        convert("stored_" + os.path.basename(path.rstrip("/")), path, "", codes=(3, 4))
+
+
 def main():
-    for make in (safetensors_cases, index_cases, config_cases, layer_number_cases, flag_file_cases, raw_cases, hdf5_cases, blob_cases):
+    for make in (stored_cases, safetensors_cases, index_cases, config_cases, layer_number_cases, flag_file_cases, raw_cases, hdf5_cases, blob_cases):
         make()
     wrong = 0
     for case in cases:

@@ -1,6 +1,5 @@
-"""Layers that differ among themselves: draft stages, latent experts, two kinds of quantization."""
-from drawn_models import (NUMBERED, RELEASE, check_all, compressed_tensors, convert, draw, experts, explain, group,
-                          other_experts, qwen3, refused, run, save)
+"""Layers that differ among themselves: draft stages, latent experts. Two kinds of quantization: layer_methods.py, published.py."""
+from drawn_models import NUMBERED, RELEASE, check_all, compressed_tensors, convert, draw, experts, explain, group, refused, run, save
 
 
 def deepseek(name, stages, config, count=8, draft=8, hidden=256, inter=256):
@@ -78,24 +77,5 @@ def latent_experts():
     refused(f"routed_expert_hidden_size: {hidden + 32}, but .* makes it {hidden}", "k3", *RELEASE)
 
 
-def layers_of_two_kinds():
-    """Layers that are not MXFP4 stay, and one warning names them."""
-    eight = {"num_bits": 8, "type": "float", "strategy": "channel", "symmetric": True}
-    first = draw(0, 1)
-    for dtype, targets in (("F8_E4M3", [f"re:.*layers.{first}.mlp.experts.*"]), ("BF16", None)):
-        groups = [group(["Linear"])] if targets is None else [group(targets, eight, form="float-quantized"), group(["Linear"])]
-        config = qwen3(compressed_tensors(*groups, form="mixed-precision"), 3, 4, 256, 128)
-        tensors = other_experts(f"model.layers.{first}.mlp.experts", 4, 256, 128, dtype)
-        for layer in {0, 1, 2} - {first}:
-            tensors.update(experts(f"model.layers.{layer}.mlp.experts", 4, 256, 128, codes=".weight_packed"))
-        (manifest,), said = convert(save("mixed", config, tensors), "--arch", "sm90")
-        assert {layer["index"] for layer in manifest["layers"]} == {0, 1, 2} - {first}
-        assert f"layer {first} has experts that are not MXFP4; they stay" in said, said
-    # None is left: the first refusal is the answer.
-    config["quantization_config"] = compressed_tensors(group(["re:.*experts.*"], eight, form="float-quantized"), group(["re:.*self_attn.*"]),
-                                                       form="mixed-precision")
-    refused("group_0.weights.num_bits: 8, expected 4", save("mixed", config, tensors), *RELEASE)
-
-
 if __name__ == "__main__":
-    check_all(draft_stages, latent_experts, layers_of_two_kinds)
+    check_all(draft_stages, latent_experts)

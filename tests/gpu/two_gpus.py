@@ -16,9 +16,7 @@ the plain one, no blob, vLLM alone again. Checked of each start, for each rank:
   the experts' state: every entry as in vLLM alone
   6 prompts of 48 greedy tokens and their log-probabilities, which all ranks make together
 
-The two groups run side by side. Prints a line for each check, exits 1 if one fails. Needs two GPUs; with
-vLLM's build for CPUs, --deployment '--target facts.json' --arguments '{"attention_backend": null,
-"moe_backend": null}' does the same on its CPU. NVLink multicast stays off. Where flashinfer is not installed, set
+The two groups run side by side. Prints a line for each check, exits 1 if one fails. Needs two GPUs. NVLink multicast stays off. Where flashinfer is not installed, set
 VLLM_USE_FLASHINFER_SAMPLER=0.
 """
 import argparse

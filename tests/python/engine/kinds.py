@@ -2,7 +2,6 @@
 import itertools
 import json
 import os
-import statistics
 import sys
 
 import engine
@@ -99,27 +98,3 @@ def check_mega():
             if not is_error(result):
                 report(f"  {own['read']} tensors read by vLLM, {result['read']} with the plug-in", result["read"] == 0, result["lines"])
     engine.world.Scene.current.set("sm90", engine.world.Scene.current.libs, {})
-
-
-def check_mega_load():
-    """Figures of mega MoE's class where it loads kernel-ready weights: one rank of eight, of vLLM's own load, warm and cold, and what storage gave."""
-    if not mega.loads_ready():
-        return print("skip mega_load: this release's class converts", flush=True)
-    engine.world.Scene.current.set("sm100", engine.world.Scene.current.libs, {})
-    mega.LAYERS, mega.EXPERTS, mega.HIDDEN, mega.INTER = 12, 64, 2048, 2048
-    model, ranks = mega.make("mega-big"), 8
-    ways = {"vLLM's own": None, "no blob": ""}
-    for compress in ("zstd", "none"):
-        program("convert", model, "-o", f"mega-big-{compress}", "-q", "--arch", "sm100", "--moe-backend", "deep_gemm_mega_moe", "--revision", row.REVISION,
-                "--tp-size", ranks, "--enable-expert-parallel", "--rank", 3, "--compress", compress)
-        ways[f"blob, {compress}"] = os.path.abspath(f"mega-big-{compress}")
-    for cold in (False, True):
-        rounds = [{way: forked(mega.timed, model, 3, ranks, how, cold) for way, how in ways.items()} for _ in range(5)]
-        wrong = [found for one in rounds for found in one.values() if is_error(found)]
-        if wrong:
-            return report("mega_load", False, wrong[0])
-        medians = {way: {key: statistics.median(one[way][key] for one in rounds) for key in ("seconds", "MiB")} for way in ways}
-        own = medians["vLLM's own"]["seconds"]
-        for way, found in medians.items():
-            said = f"{found['seconds']:.2f} s, {found['seconds'] / own:.2f} of vLLM's own, {found['MiB']:.0f} MiB from storage"
-            report(f"mega MoE, one rank of {ranks}, {'cold' if cold else 'warm'}, {way}: {said}", True)

@@ -130,9 +130,8 @@ class Anything(types.ModuleType):
         return lambda *a, **k: None
 
 
-def load(directory, layers, local=None):
-    """What the model's load_weights does with the names that the loader gives it; how many tensors were read. `local`: the experts whose
-    weights the loader reads; None: it reads all."""
+def load(directory, layers):
+    """What the model's load_weights does with the names that the loader gives it; how many tensors were read."""
     import torch
     from safetensors import safe_open
     from vllm.model_executor.model_loader import weight_utils
@@ -140,7 +139,7 @@ def load(directory, layers, local=None):
     read, ready = 0, not hasattr(layers[0], "finalize_weights")
     with safe_open(f"{directory}/model.safetensors", "pt") as file:
         for name in file.keys():
-            if weight_utils.should_skip_weight(name, local):
+            if weight_utils.should_skip_weight(name, None):
                 continue
             _, number, _, _, expert, word, kind = name.split(".")
             slot = NAMES[word] + ("_weight" if kind == "weight" else "_weight_scale")
@@ -150,10 +149,9 @@ def load(directory, layers, local=None):
     return read
 
 
-def started(directory, rank, ranks, blob, whose, local=None):
-    """(layers, tensors that vLLM read, seconds) of vLLM's own load, or of the plug-in's: `blob` a directory, or "" without one."""
+def started(directory, rank, ranks, blob, whose):
+    """(layers, tensors that vLLM read) of vLLM's own load, or of the plug-in's: `blob` a directory, or "" without one."""
     import contextlib
-    import time
 
     kind_of(whose, rank, ranks)  # imports what is patched
     hook, patching = None, contextlib.nullcontext()
@@ -167,22 +165,21 @@ def started(directory, rank, ranks, blob, whose, local=None):
     with patching:
         layers = experts_of(rank, ranks, whose)
         addresses = [p.data_ptr() for p in layers.parameters()]
-        begin = time.perf_counter()
-        read = load(directory, layers, local)
+        read = load(directory, layers)
         for layer in layers:
             if hasattr(layer, "finalize_weights"):
                 layer.finalize_weights()
     if hook:
         hook.finish(layers)
     assert hasattr(layers[0], "finalize_weights") or addresses == [p.data_ptr() for p in layers.parameters()]
-    return layers, read, time.perf_counter() - begin
+    return layers, read
 
 
 def loaded(directory, rank, ranks, blob=None, lines=None, whose=DEEPSEEK):
     """{"state", "read", "lines"} after started()."""
     from expert_state import add
 
-    layers, read, _ = started(directory, rank, ranks, blob, whose)
+    layers, read = started(directory, rank, ranks, blob, whose)
     found = {}
     for name, tensor in [*layers.named_parameters(), *layers.named_buffers()]:
         add(found, name, tensor)
@@ -192,25 +189,3 @@ def loaded(directory, rank, ranks, blob=None, lines=None, whose=DEEPSEEK):
                 add(found, f"{number}.{name}.{part}", tensor)
         found[f"{number}: raw"] = [name for name in vars(layer)["_parameters"] if getattr(layer, name) is not None]
     return {"state": found, "read": read, "lines": lines.clear() if lines else []}
-
-
-def timed(directory, rank, ranks, blob, cold):
-    """{"seconds", "MiB"}: of a rank's load, and what storage gave meanwhile. vLLM leaves out other ranks' experts, as its loader does."""
-    here = EXPERTS // ranks
-    for folder, _, files in [*os.walk(directory), *os.walk(blob or directory)]:
-        for name in files:
-            with open(os.path.join(folder, name), "rb") as file:
-                if cold:
-                    os.fsync(file.fileno())
-                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-                else:
-                    while file.read(1 << 24):
-                        pass
-    before = from_storage()
-    _, _, seconds = started(directory, rank, ranks, blob, DEEPSEEK, set(range(rank * here, rank * here + here)))
-    return {"seconds": seconds, "MiB": (from_storage() - before) / 2**20}
-
-
-def from_storage():
-    with open("/proc/self/io", encoding="ascii") as file:
-        return int(dict(line.split(": ") for line in file)["read_bytes"])

@@ -1,4 +1,4 @@
-"""Blobs that the engine does not want, for row.py and cpu_row.py, and how a load answers each of them in two ways.
+"""Blobs that the engine does not want, for row.py, and how a load answers each of them in two ways.
 
 Where only the blob is allowed, the state is vLLM's own and a line names the fact, or a named error does. Where the checkpoint is allowed too, the
 weights are made from it: the state is vLLM's own, and no layer comes from the blob. No layer is mixed, and nothing stays in memory.
@@ -76,8 +76,9 @@ def unfinished():
     return os.path.abspath("m-part")
 
 
-def misfits(blob, right):
-    """(what differs, blob, more arguments of the engine) on every machine; `blob` makes one, `right` is the one that fits."""
+def misfits():
+    """(what differs, blob, more arguments of the engine)"""
+    right = blob("triton-sm90-zstd")
     yield "tensor parallel size", blob("m-tp2", "--tp-size", "2"), {}
     yield "checkpoint with more layers", blob("m-deep", source=checkpoint("deep", "--layers", "4")), {}
     yield "number of experts", blob("m-experts", source=checkpoint("few", "--experts", "4")), {}
@@ -91,11 +92,6 @@ def misfits(blob, right):
     yield "a layer's file is shorter", replaced(right, lambda path: os.truncate(first_layer(path), 5000)), {}
     yield "a byte in a frame", replaced(right, flip), {}
     yield "no blob", os.path.abspath("nothing"), {}
-
-
-def of_a_gpu():
-    right = blob("triton-sm90-zstd")
-    yield from misfits(blob, right)
     yield "architecture", blob("m-sm100", arch="sm100"), {}
     yield "backend of the blob", blob("m-marlin", backend="marlin"), {}
     yield "backend of the engine", right, {"moe_backend": "marlin"}
@@ -111,10 +107,10 @@ def of_a_gpu():
     yield "one layer is not there", blob("m-two", "--layers", "0-1"), {}
 
 
-def check(cases, load, unlike=lambda result, own: engine.differing(own["state"], result["state"])):
-    """Judges each case of `cases` in both ways; load(arguments) loads, unlike(result, own) says how two loads differ."""
+def check(load):
+    """Judges each misfit in both ways; load(arguments) loads."""
     own = {}
-    for what, directory, arguments in cases:
+    for what, directory, arguments in misfits():
         # Options of the loader belong to the load with the blob; weights that nobody reads are not compared.
         plain = {key: value for key, value in arguments.items() if key not in ("load_format", "model_loader_extra_config")}
         extra = {key: value for key, value in arguments.get("model_loader_extra_config", {}).items() if key != "blob"}
@@ -123,10 +119,10 @@ def check(cases, load, unlike=lambda result, own: engine.differing(own["state"],
             own[key] = forked(load, plain)
         for way, source in WAYS.items():
             result = forked(load, {**plain, **packed(directory, **source, **extra)})
-            judge(f"mismatch, {what}, {way}", result, own[key], not source, STILL_FIT.get(what, 0), None if extra else unlike)
+            judge(f"mismatch, {what}, {way}", result, own[key], not source, STILL_FIT.get(what, 0), not extra)
 
 
-def judge(what, result, own, made, still_fit, unlike):
+def judge(what, result, own, made, still_fit, compared):
     if is_error(own):
         return report(f"{what}: vLLM's own load", False, own)
     if is_error(result):
@@ -134,7 +130,7 @@ def judge(what, result, own, made, still_fit, unlike):
     lines = result["lines"]
     from_blob = sum(": taken from " in line for line in lines)
     reasons = [line for line in lines if any(words in line for words in ("vLLM converts", "not what", "the blob does not fit", "is not used"))]
-    differing, kept = (unlike(result, own), result["bytes"] - own["bytes"]) if unlike else ([], 0)
+    differing, kept = (engine.differing(own["state"], result["state"]), result["bytes"] - own["bytes"]) if compared else ([], 0)
     others = sum(": made from " in line for line in lines)
     said = reasons[-1].split(": ", 2)[-1][:150] if reasons else "no line that says why"
     report(f"{what}: {from_blob} layers from the blob, {others} made, {len(differing)} differ: {said}",
