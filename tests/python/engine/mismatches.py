@@ -21,15 +21,16 @@ KEPT = 1 << 16  # bytes that a load may leave in memory beyond vLLM's own
 
 def sealed(directory, change):
     """A copy of a blob whose manifest is changed and sealed again."""
-    import blob_maker
+    from mxfp4_repack import xxh3_128
 
     def seal(path):
         manifest = json.loads((path / "mxfp4_repack.json").read_text())
         del manifest["manifest_xxh3_128"]
         text = json.dumps(manifest)
-        edited = change(text)
-        assert edited != text, "nothing was changed"
-        (path / "mxfp4_repack.json").write_text(blob_maker.sealed(json.loads(edited)))
+        edited = json.loads(change(text))
+        assert edited != manifest, "nothing was changed"
+        edited["manifest_xxh3_128"] = xxh3_128(json.dumps(edited, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
+        (path / "mxfp4_repack.json").write_text(json.dumps(edited))
     return replaced(directory, seal)
 
 
