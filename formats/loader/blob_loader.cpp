@@ -112,7 +112,6 @@ BlobLoader::Layer BlobLoader::open_layer(const ManifestLayer& stated) const {
   }
   Layer layer{.path = path, .reader = LayerReader(std::move(file))};
   require_description(layer.reader, manifest_, stated);
-  layer.header_text = layer.reader.front().substr(kSafetensorsLengthBytes);
   const SafetensorsHeader& header = layer.reader.header();
   for (const SafetensorsTensor& tensor : header.tensors) layer.offsets.push_back(tensor.begin);
   layer.offsets.push_back(header.tensors.empty() ? 0 : header.tensors.back().end);
@@ -125,12 +124,6 @@ void BlobLoader::check_verifiable(const LoadRequest& request) const {
   throw Error::usage(fmt::format("{}: a part of a tensor in a plain file has no checksum to verify",
                                  place(request.layer, request.tensor)));
 }
-
-int64_t BlobLoader::tensor_offset(size_t layer, size_t tensor) const {
-  return opened(layer).offsets[tensor];
-}
-
-int64_t BlobLoader::data_bytes(size_t layer) const { return opened(layer).offsets.back(); }
 
 std::string BlobLoader::place(size_t layer, size_t tensor) const {
   return fmt::format("{}: {}", (directory_ / manifest_.layers[layer].file).string(),
@@ -224,7 +217,7 @@ void BlobLoader::check_file(size_t layer, const LoadOptions& options) const {
   in_context(in.path.string(), [&] {
     const int64_t parts = (in.file().size() + kCheckedBytes - 1) / kCheckedBytes;
     run_on_threads<LoadBuffers>(options.threads, static_cast<size_t>(parts), read_part);
-    if (sum.hex() != manifest_.layers[layer].xxh3_128) {
+    if (sum.sum().hex() != manifest_.layers[layer].xxh3_128) {
       throw InputFault(Fault::kChecksum, "checksum of the file differs");
     }
   });

@@ -25,19 +25,11 @@ class BlobLoader final : public LoadSource {
   explicit BlobLoader(const std::filesystem::path& directory, bool direct = false,
                       bool lazy = false);
 
-  [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
-  // The text of the manifest's file, unchanged.
-  [[nodiscard]] const std::string& manifest_text() const override { return manifest_text_; }
-  [[nodiscard]] const std::string& header_text(size_t layer) const override {
-    return opened(layer).header_text;
-  }
   [[nodiscard]] bool is_direct(size_t layer) const override {
     return opened(layer).file().is_direct();
   }
   // A whole tensor has a checksum, and so has each frame.
   void check_verifiable(const LoadRequest& request) const override;
-  [[nodiscard]] int64_t tensor_offset(size_t layer, size_t tensor) const override;
-  [[nodiscard]] int64_t data_bytes(size_t layer) const override;
   [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor) const override;
   [[nodiscard]] bool cuts_anywhere(size_t layer, size_t tensor) const override;
   // LoadPiece::frame points into this loader.
@@ -54,7 +46,6 @@ class BlobLoader final : public LoadSource {
   struct Layer {
     std::filesystem::path path;
     LayerReader reader;
-    std::string header_text = {};
     std::vector<int64_t> offsets = {};  // from the data's start: of each tensor, then of its end
     [[nodiscard]] const PositionedFile& file() const { return reader.file(); }
     [[nodiscard]] std::span<const SeekEntry> frames() const { return reader.frames(); }
@@ -77,8 +68,6 @@ class BlobLoader final : public LoadSource {
   std::filesystem::path directory_;
   std::filesystem::path start_ = current_directory();  // layers' files may be opened later
   bool direct_ = false;
-  std::string manifest_text_;
-  Manifest manifest_;
   std::vector<std::unique_ptr<LayerSlot>> layers_;
 };
 

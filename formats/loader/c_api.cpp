@@ -11,15 +11,10 @@
 #include "formats/loader/c_api_arguments.hpp"
 #include "formats/loader/c_api_status.hpp"
 #include "formats/loader/checkpoint_loader.hpp"
-#include "formats/loader/layer_stream.hpp"
 #include "formats/loader/mxfp4_repack.h"
 #include "formats/loader/stored_loader.hpp"
 #include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
-
-struct mxfp4_repack_stream {
-  mxfp4::LayerStream stream;
-};
 
 namespace mxfp4 {
 namespace {
@@ -54,13 +49,9 @@ mxfp4_repack_status mxfp4_repack_checksum(const void* data, int64_t bytes, char*
   });
 }
 
-mxfp4_repack_status mxfp4_repack_open(const char* directory, mxfp4_repack_blob** blob) {
-  return mxfp4_repack_open_with(directory, nullptr, blob);
-}
-
-mxfp4_repack_status mxfp4_repack_open_with(const char* directory,
-                                           const mxfp4_repack_open_options* options,
-                                           mxfp4_repack_blob** blob) {
+mxfp4_repack_status mxfp4_repack_open(const char* directory,
+                                      const mxfp4_repack_open_options* options,
+                                      mxfp4_repack_blob** blob) {
   if (blob != nullptr) *blob = nullptr;
   return mxfp4::guarded([&] {
     mxfp4::require(blob != nullptr, "open: a null pointer");
@@ -122,16 +113,6 @@ const char* mxfp4_repack_manifest(const mxfp4_repack_blob* blob, size_t* size) {
   return mxfp4::c_text(text, size);
 }
 
-const char* mxfp4_repack_header(const mxfp4_repack_blob* blob, int64_t layer, size_t* size) {
-  const std::string* text = nullptr;
-  mxfp4::guarded([&] {
-    mxfp4::require(blob != nullptr, "header: the blob is null");
-    const size_t count = blob->loader.manifest().layers.size();
-    text = &blob->loader.header_text(mxfp4::checked_index(layer, count, "layer"));
-  });
-  return mxfp4::c_text(text, size);
-}
-
 int64_t mxfp4_repack_num_layers(const mxfp4_repack_blob* blob) {
   int64_t count = 0;
   mxfp4::guarded([&] {
@@ -149,6 +130,8 @@ mxfp4_repack_status mxfp4_repack_get_layer(const mxfp4_repack_blob* blob, int64_
     const auto& layers = blob->loader.manifest().layers;
     const size_t index = mxfp4::checked_index(layer, layers.size(), "layer");
     const ManifestLayer& found = layers[index];
+    int64_t bytes = 0;
+    for (const mxfp4::ManifestTensor& tensor : found.tensors) bytes += tensor.spec.bytes();
     const std::string& engine = found.engine_prefix.empty() ? found.prefix : found.engine_prefix;
     mxfp4::give({.struct_size = 0,
                  .index = found.index,
@@ -156,7 +139,7 @@ mxfp4_repack_status mxfp4_repack_get_layer(const mxfp4_repack_blob* blob, int64_
                  .engine_prefix = engine.c_str(),
                  .num_tensors = static_cast<int64_t>(found.tensors.size()),
                  .num_experts = found.recipe.num_experts(),
-                 .bytes = blob->loader.data_bytes(index),
+                 .bytes = bytes,
                  .direct = blob->loader.is_direct(index) ? 1 : 0,
                  .reserved = 0},
                 answer);
@@ -171,13 +154,15 @@ mxfp4_repack_status mxfp4_repack_get_tensor(const mxfp4_repack_blob* blob, int64
     const auto [in, index, bytes] = mxfp4::checked_tensor(blob->loader, layer, tensor);
     const mxfp4::ManifestLayer& of = blob->loader.manifest().layers[in];
     const mxfp4::ManifestTensor& found = of.tensors[index];
+    int64_t offset = 0;  // tensors follow each other without gaps
+    for (size_t i = 0; i < index; ++i) offset += of.tensors[i].spec.bytes();
     const std::span<const int64_t> shape = found.spec.shape.dims();
     mxfp4::give({.struct_size = 0,
                  .name = found.name.c_str(),
                  .dtype = mxfp4::dtype_name(found.spec.dtype).data(),
                  .shape = shape.data(),
                  .num_dims = static_cast<int64_t>(shape.size()),
-                 .offset = blob->loader.tensor_offset(in, index),
+                 .offset = offset,
                  .bytes = bytes,
                  .expert_bytes = mxfp4::expert_bytes(of, found)},
                 answer);
@@ -195,33 +180,6 @@ mxfp4_repack_status mxfp4_repack_read(const mxfp4_repack_blob* blob,
   });
 }
 
-mxfp4_repack_status mxfp4_repack_read_layer(const mxfp4_repack_blob* blob, int64_t layer,
-                                            void* memory, int64_t bytes,
-                                            const mxfp4_repack_read_options* options) {
-  return mxfp4::guarded([&] {
-    mxfp4::require(blob != nullptr, "read_layer: the blob is null");
-    const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
-    const mxfp4::LoadSource& loader = blob->loader;
-    const auto& layers = loader.manifest().layers;
-    const size_t index = mxfp4::checked_index(layer, layers.size(), "layer");
-    const int64_t expected = loader.data_bytes(index);
-    if (bytes != expected) {
-      throw mxfp4::Error::usage(
-          fmt::format("layer {}: {} bytes of memory for {}", layer, bytes, expected));
-    }
-    mxfp4::require(memory != nullptr || bytes == 0, "memory is null");
-    const mxfp4::MutableBytes all(static_cast<std::byte*>(memory), static_cast<size_t>(bytes));
-    std::vector<mxfp4::LoadRequest> requests;
-    for (size_t tensor = 0; tensor < layers[index].tensors.size(); ++tensor) {
-      const auto size = static_cast<size_t>(layers[index].tensors[tensor].spec.bytes());
-      const auto offset = static_cast<size_t>(loader.tensor_offset(index, tensor));
-      requests.push_back(
-          {.layer = index, .tensor = tensor, .offset = 0, .out = all.subspan(offset, size)});
-    }
-    loader.read(requests, checked_options);
-  });
-}
-
 mxfp4_repack_status mxfp4_repack_check_file(const mxfp4_repack_blob* blob, int64_t layer,
                                             const mxfp4_repack_read_options* options) {
   return mxfp4::guarded([&] {
@@ -232,72 +190,12 @@ mxfp4_repack_status mxfp4_repack_check_file(const mxfp4_repack_blob* blob, int64
   });
 }
 
-mxfp4_repack_status mxfp4_repack_read_part(const mxfp4_repack_blob* blob, int64_t layer,
-                                           int64_t tensor, int64_t begin, void* memory,
-                                           int64_t bytes,
-                                           const mxfp4_repack_read_options* options) {
+mxfp4_repack_status mxfp4_repack_sum_open(mxfp4_repack_sum** sum) {
+  if (sum != nullptr) *sum = nullptr;
   return mxfp4::guarded([&] {
-    mxfp4::require(blob != nullptr, "read_part: the blob is null");
-    const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
-    const mxfp4::TensorPlace place = mxfp4::checked_tensor(blob->loader, layer, tensor);
-    if (begin < 0 || bytes < 0 || begin > place.bytes || bytes > place.bytes - begin) {
-      throw mxfp4::Error::usage(
-          fmt::format("read_part: {} bytes from {} on: there are {}", bytes, begin, place.bytes));
-    }
-    mxfp4::require(memory != nullptr || bytes == 0, "memory is null");
-    const mxfp4::LoadRequest request{
-        .layer = place.layer,
-        .tensor = place.tensor,
-        .offset = begin,
-        .out = {static_cast<std::byte*>(memory), static_cast<size_t>(bytes)}};
-    blob->loader.read({&request, 1}, checked_options);
+    mxfp4::require(sum != nullptr, "sum_open: a null pointer");
+    *sum = new mxfp4_repack_sum;
   });
 }
 
-mxfp4_repack_status mxfp4_repack_stream_open(const mxfp4_repack_blob* blob, int64_t layer,
-                                             const int64_t* tensors, size_t num_tensors, void* ring,
-                                             int64_t ring_bytes, int64_t run_bytes,
-                                             const mxfp4_repack_read_options* options,
-                                             mxfp4_repack_stream** stream) {
-  if (stream != nullptr) *stream = nullptr;
-  return mxfp4::guarded([&] {
-    mxfp4::require(blob != nullptr && stream != nullptr && ring != nullptr,
-                   "stream_open: a null pointer");
-    mxfp4::require(tensors != nullptr || num_tensors == 0, "stream_open: tensors is null");
-    mxfp4::require(ring_bytes >= 0, "stream_open: ring_bytes is negative");
-    const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
-    const size_t in = mxfp4::checked_index(layer, blob->loader.manifest().layers.size(), "layer");
-    std::vector<size_t> checked;
-    for (const int64_t tensor : std::span(tensors, num_tensors)) {
-      checked.push_back(mxfp4::checked_tensor(blob->loader, layer, tensor).tensor);
-    }
-    const mxfp4::MutableBytes memory(static_cast<std::byte*>(ring),
-                                     static_cast<size_t>(ring_bytes));
-    *stream = new mxfp4_repack_stream{
-        mxfp4::LayerStream(blob->loader, in, checked, memory, run_bytes, checked_options)};
-  });
-}
-
-mxfp4_repack_status mxfp4_repack_stream_next(mxfp4_repack_stream* stream, mxfp4_repack_run* run) {
-  return mxfp4::guarded([&] {
-    mxfp4::require(stream != nullptr, "stream_next: the stream is null");
-    mxfp4::require_size(run, "stream_next: struct_size is not set");
-    mxfp4_repack_run answer{};
-    if (const auto found = stream->stream.next()) {
-      answer.tensor = static_cast<int64_t>(found->tensor);
-      answer.begin = found->begin;
-      answer.bytes = static_cast<int64_t>(found->bytes.size());
-      answer.memory = found->bytes.data();
-    }
-    mxfp4::give(answer, run);
-  });
-}
-
-mxfp4_repack_status mxfp4_repack_stream_give_back(mxfp4_repack_stream* stream) {
-  return mxfp4::guarded([&] {
-    mxfp4::require(stream != nullptr, "stream_give_back: the stream is null");
-    stream->stream.give_back();
-  });
-}
-
-void mxfp4_repack_stream_close(mxfp4_repack_stream* stream) { delete stream; }
+void mxfp4_repack_sum_close(mxfp4_repack_sum* sum) { delete sum; }

@@ -67,30 +67,17 @@ LoadRequest checked_request(const LoadSource& loader, const mxfp4_repack_request
   const ManifestLayer& layer = layers[checked.layer];
   checked.tensor = checked_index(request.tensor, layer.tensors.size(), "tensor");
   const ManifestTensor& tensor = layer.tensors[checked.tensor];
-  int64_t bytes = tensor.spec.bytes();
-  if (request.first_expert != 0 || request.num_experts != -1) {
-    const int64_t experts = layer.recipe.num_experts();
-    const int64_t each = expert_bytes(layer, tensor);
-    if (each == 0) {
-      throw Error::usage(fmt::format("{}: cannot be cut by experts", tensor.name));
-    }
-    const bool first = request.first_expert >= 0 && request.first_expert <= experts;
-    const int64_t count =
-        request.num_experts == -1 && first ? experts - request.first_expert : request.num_experts;
-    if (!first || count < 0 || count > experts - request.first_expert) {
-      throw Error::usage(fmt::format("{}: {} experts from {} on: there are {}", tensor.name,
-                                     request.num_experts, request.first_expert, experts));
-    }
-    checked.offset = request.first_expert * each;
-    bytes = count * each;
+  const int64_t all = tensor.spec.bytes();
+  if (request.begin < 0 || request.bytes < 0 || request.begin > all ||
+      request.bytes > all - request.begin) {
+    throw Error::usage(fmt::format("{}: {} bytes from {} on: there are {}", tensor.name,
+                                   request.bytes, request.begin, all));
   }
-  if (request.bytes != bytes) {
-    throw Error::usage(
-        fmt::format("{}: {} bytes of memory for {}", tensor.name, request.bytes, bytes));
-  }
-  require(request.memory != nullptr || bytes == 0 || memory == RequestMemory::kLater,
+  checked.offset = request.begin;
+  if (request.sum != nullptr) checked.sum = &request.sum->sum;
+  require(request.memory != nullptr || request.bytes == 0 || memory == RequestMemory::kLater,
           "memory is null");
-  checked.out = {static_cast<std::byte*>(request.memory), static_cast<size_t>(bytes)};
+  checked.out = {static_cast<std::byte*>(request.memory), static_cast<size_t>(request.bytes)};
   return checked;
 }
 

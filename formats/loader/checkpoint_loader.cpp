@@ -126,9 +126,8 @@ void CheckpointLoader::prepare() {
     const PlannedFile& file = made_.plan.files[i];
     std::vector<Making>& makings = makings_.emplace_back();
     for (const PlannedTensor& tensor : file.tensors) makings.push_back(making_of(file, tensor));
-    const std::string header = layer_header(manifest_, manifest_.layers[i]);
-    manifest_.layers[i].size = static_cast<int64_t>(header.size()) + file.data_bytes;
-    headers_.push_back(header.substr(static_cast<size_t>(kSafetensorsLengthBytes)));
+    manifest_.layers[i].size =
+        std::ssize(layer_header(manifest_, manifest_.layers[i])) + file.data_bytes;
   }
   manifest_text_ = write_manifest(manifest_);
 }
@@ -194,14 +193,6 @@ CheckpointLoader::Making CheckpointLoader::making_of(const PlannedFile& file,
     making.on_gpu = std::make_shared<const GatherPlan>(std::move(*plan));
   }
   return shared_.emplace(key, std::move(making)).first->second;
-}
-
-int64_t CheckpointLoader::tensor_offset(size_t layer, size_t tensor) const {
-  return planned(layer, tensor).offset;
-}
-
-int64_t CheckpointLoader::data_bytes(size_t layer) const {
-  return made_.plan.files[layer].data_bytes;
 }
 
 std::string CheckpointLoader::place(size_t layer, size_t tensor) const {

@@ -39,13 +39,6 @@ class CheckpointLoader final : public LoadSource {
   CheckpointLoader(const std::filesystem::path& checkpoint, CheckpointRequest request);
   ~CheckpointLoader() override;
 
-  [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
-  [[nodiscard]] const std::string& manifest_text() const override { return manifest_text_; }
-  [[nodiscard]] const std::string& header_text(size_t layer) const override {
-    return headers_[layer];
-  }
-  [[nodiscard]] int64_t tensor_offset(size_t layer, size_t tensor) const override;
-  [[nodiscard]] int64_t data_bytes(size_t layer) const override;
   [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor) const override;
   [[nodiscard]] bool cuts_anywhere(size_t layer, size_t tensor) const override;
   [[nodiscard]] const GatherPlan* gpu_pass(size_t layer, size_t tensor) const override {
@@ -103,9 +96,6 @@ class CheckpointLoader final : public LoadSource {
 
   std::filesystem::path path_;
   std::shared_ptr<PositionedSource> source_;
-  Manifest manifest_;
-  std::string manifest_text_;
-  std::vector<std::string> headers_;
   ManifestPlan made_;                         // a file of its plan for each layer
   std::vector<std::vector<Making>> makings_;  // by layer and tensor
   // What layers of equal sizes share: by the output, and the rows and bytes of a row of a stored

@@ -39,6 +39,9 @@ struct LoadRequest {
   size_t tensor = 0;
   int64_t offset = 0;  // in the tensor
   MutableBytes out;
+  // Of the tensor's bytes before `offset`: read() adds these, if it verifies. Null: there are none, or it
+  // is not known.
+  Checksum* sum = nullptr;
 };
 
 // Consecutive bytes of one tensor that one thread reads, or makes, at a time.
@@ -96,17 +99,10 @@ class LoadSource {
 
   // Names, types, shapes, and what an engine needs to build its objects around the bytes. Where no
   // checksum is known it is kNoChecksum.
-  [[nodiscard]] virtual const Manifest& manifest() const = 0;
-  [[nodiscard]] virtual const std::string& manifest_text() const = 0;
-  // The JSON text of the header of a layer's safetensors file.
-  [[nodiscard]] virtual const std::string& header_text(size_t layer) const = 0;
+  [[nodiscard]] const Manifest& manifest() const { return manifest_; }
+  [[nodiscard]] const std::string& manifest_text() const { return manifest_text_; }
   // Whether bytes of a layer's tensors are read past the page cache.
   [[nodiscard]] virtual bool is_direct(size_t /*layer*/) const { return false; }
-  // Where a tensor begins in its layer's data.
-  [[nodiscard]] virtual int64_t tensor_offset(size_t layer, size_t tensor) const = 0;
-  // Bytes of all tensors of a layer.
-  [[nodiscard]] virtual int64_t data_bytes(size_t layer) const = 0;
-
   // Throws Error::usage, naming file and tensor, for a part that has no checksum to verify. Where
   // no checksum is known at all, nothing is compared and nothing refused.
   virtual void check_verifiable(const LoadRequest& /*request*/) const {}
@@ -145,8 +141,12 @@ class LoadSource {
   [[nodiscard]] int64_t tensor_bytes(size_t layer, size_t tensor) const {
     return manifest().layers[layer].tensors[tensor].spec.bytes();
   }
-  // Whether a request is a whole tensor with a checksum in the manifest.
-  [[nodiscard]] bool has_checksum(const LoadRequest& request) const;
+  // Whether the manifest has a tensor's checksum; and whether a request is such a tensor, whole.
+  [[nodiscard]] bool knows_checksum(const LoadRequest& request) const;
+  [[nodiscard]] bool has_checksum(const LoadRequest& request) const {
+    return knows_checksum(request) &&
+           std::ssize(request.out) == tensor_bytes(request.layer, request.tensor);
+  }
   // Throws InputFault unless `checksum`, of a whole tensor, is the manifest's.
   void compare(size_t layer, size_t tensor, const std::string& checksum) const;
 
@@ -155,6 +155,9 @@ class LoadSource {
   void read(std::span<const LoadRequest> requests, const LoadOptions& options) const;
 
  protected:
+  Manifest manifest_;
+  std::string manifest_text_;
+
   // pieces() of bytes that are read or made in granules of `granule` bytes: whole ones, as many as
   // `limit` allows, else no more than the rest of one. Granules of one byte: wherever `limit` ends.
   [[nodiscard]] static std::vector<LoadPiece> cut_granules(size_t tensor, int64_t begin,

@@ -3,13 +3,12 @@
  * C99, Linux; link with -lmxfp4_repack (pkg-config mxfp4-repack-loader).
  *
  *     mxfp4_repack_blob *blob;
- *     if (mxfp4_repack_open("packed/rank-00-of-08", &blob) != MXFP4_REPACK_OK)
+ *     if (mxfp4_repack_open("packed/rank-00-of-08", NULL, &blob) != MXFP4_REPACK_OK)
  *       return fail(mxfp4_repack_last_error());
  *     mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
  *     mxfp4_repack_get_tensor(blob, 0, 0, &tensor);
  *     void *memory = aligned_alloc(4096, (size_t)tensor.bytes);
- *     mxfp4_repack_request request = {.layer = 0, .tensor = 0, .num_experts = -1,
- *                                     .memory = memory, .bytes = tensor.bytes};
+ *     mxfp4_repack_request request = {.memory = memory, .bytes = tensor.bytes};
  *     mxfp4_repack_read_options options = {.struct_size = sizeof options, .threads = 8};
  *     if (mxfp4_repack_read(blob, &request, 1, &options) != MXFP4_REPACK_OK)
  *       return fail(mxfp4_repack_last_error());
@@ -20,12 +19,12 @@
  *     shapes, the manifest) points into the blob: it is valid, and does not change, until `close`.
  *   - Memory that is read into is the caller's. The library's threads write to it only until `read`
  *     returns, whatever `read` returns. After any other answer than MXFP4_REPACK_OK its content is
- *     undefined. To a stream's ring they write until `stream_close` returns.
+ *     undefined.
  *   - The text of last_error belongs to the library, and is valid until the calling thread's next
  *     call of a function of this header.
  *
- * Threads: several threads may call every function at once, with the same blob too. Two exceptions:
- * `close` must come alone, after all others returned; and one stream serves one thread at a time.
+ * Threads: several threads may call every function at once, with the same blob too. But `close` must come
+ * alone, after all others returned.
  *
  * Paths: a relative one means what it means when it is given, though files are opened later. An empty one is
  * MXFP4_REPACK_USAGE.
@@ -91,7 +90,7 @@ typedef struct mxfp4_repack_layer {
   const char *engine_prefix; /* the module's path in the engine; often the same */
   int64_t num_tensors;
   int64_t num_experts;       /* on this rank */
-  int64_t bytes;             /* of all tensors: what read_layer fills */
+  int64_t bytes;             /* of all tensors */
   /* Not 0: the tensors' bytes are read past the system's page cache. Becomes 0 when the file system
    * refuses the first such read, which is then an ordinary one. */
   int32_t direct;
@@ -104,19 +103,23 @@ typedef struct mxfp4_repack_tensor {
   const char *dtype;   /* safetensors' name: "U8", "I32", "F8_E4M3", "BF16", "F32", ... */
   const int64_t *shape;
   int64_t num_dims;
-  int64_t offset;        /* of the first byte, in what read_layer fills */
+  int64_t offset;        /* of the first byte, in the layer's data */
   int64_t bytes;
   int64_t expert_bytes;  /* of one expert, where shape[0] counts experts; else 0 */
 } mxfp4_repack_tensor;
 
-/* A tensor, or the part of it that belongs to consecutive experts, and the memory to read it to. */
+/* The checksum of a tensor's bytes, from its first on, as far as they were read: for tensors that are read
+ * in parts, one behind another. */
+typedef struct mxfp4_repack_sum mxfp4_repack_sum;
+
+/* Consecutive bytes of a tensor, and the memory to read them to. */
 typedef struct mxfp4_repack_request {
-  int64_t layer;        /* counts layers of the blob from 0, in the order of the manifest */
-  int64_t tensor;       /* counts the layer's tensors from 0 */
-  int64_t first_expert; /* 0 for the whole tensor */
-  int64_t num_experts;  /* -1: all from first_expert on */
-  void *memory;         /* host memory of any alignment */
-  int64_t bytes;        /* of memory: exactly what is asked for */
+  int64_t layer;         /* counts layers of the blob from 0, in the order of the manifest */
+  int64_t tensor;        /* counts the layer's tensors from 0 */
+  int64_t begin;         /* the first byte, in the tensor; of an expert, a multiple of expert_bytes */
+  void *memory;          /* host memory of any alignment */
+  int64_t bytes;         /* of memory */
+  mxfp4_repack_sum *sum; /* of the bytes before `begin`; null: there are none, or nothing is known */
 } mxfp4_repack_request;
 
 typedef struct mxfp4_repack_open_options {
@@ -138,8 +141,9 @@ typedef struct mxfp4_repack_read_options {
   /* 1 to 1024; 0: one for each CPU that this process may use. */
   int32_t threads;
   /* Not 0: compare what is read with the blob's checksums: whole tensors with the manifest's, parts
-   * of tensors in compressed files with those of their frames. A part of a tensor in a plain file
-   * has no checksum: MXFP4_REPACK_USAGE. */
+   * of tensors in compressed files with those of their frames. With a request's `sum`, its bytes are
+   * added to that, and the part that ends the tensor is compared with the manifest's; without one, a
+   * part of a tensor in a plain file has no checksum: MXFP4_REPACK_USAGE. */
   int32_t verify;
   /* May be null. Soon after any thread stores another value than 0 there, reading stops and
    * returns MXFP4_REPACK_CANCELLED. Read atomically; has to live until the call returns. */
@@ -162,13 +166,11 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_checksum(const void *data, int
                                                            char *text);
 
 /* Opens the blob in `directory`: reads the manifest, and the header and seek table of every layer
- * file, and compares them byte for byte. *blob is null unless MXFP4_REPACK_OK is returned. Takes one file
+ * file, and compares them byte for byte. `options` may be null. *blob is null unless MXFP4_REPACK_OK is returned. Takes one file
  * descriptor a layer. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open(const char *directory,
+                                                       const mxfp4_repack_open_options *options,
                                                        mxfp4_repack_blob **blob);
-/* The same with options, which may be null. */
-MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_with(
-    const char *directory, const mxfp4_repack_open_options *options, mxfp4_repack_blob **blob);
 /* Opens a checkpoint of safetensors files in place of a blob: a directory, a model in a hub cache, or one
  * file. Every function takes *blob as it takes a blob's; the bytes are those that `convert` would write,
  * and are made each time that they are read. No file is written.
@@ -180,8 +182,7 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_with(
  * What differs from a blob:
  *   - `verify` compares whole tensors for which the conversion states a checksum (a blob's manifest does),
  *     and nothing else; parts are not refused.
- *   - mxfp4_repack_manifest and mxfp4_repack_header say what `convert --compress none` would write, without
- *     checksums of files; checksums of tensors are as in the conversion. 32 zeros: it is not known.
+ *   - mxfp4_repack_manifest says what `convert --compress none` would write, without checksums of files; checksums of tensors are as in the conversion. 32 zeros: it is not known.
  *     mxfp4_repack_check_file is MXFP4_REPACK_USAGE.
  *   - A read whose bytes come from a file that was cut short, made longer or replaced since it was opened is
  *     MXFP4_REPACK_INPUT, and names the file.
@@ -225,12 +226,6 @@ MXFP4_REPACK_API void mxfp4_repack_close(mxfp4_repack_blob *blob);
  * does not count. `size` may be null. Null, and last_error, if the blob is null. */
 MXFP4_REPACK_API const char *mxfp4_repack_manifest(const mxfp4_repack_blob *blob, size_t *size);
 
-/* The JSON text of a layer file's safetensors header, unchanged, without the length before it; ends
- * with a 0 that *size does not count. `size` may be null. Null, and last_error, if there is no such layer
- * or blob. */
-MXFP4_REPACK_API const char *mxfp4_repack_header(const mxfp4_repack_blob *blob, int64_t layer,
-                                                 size_t *size);
-
 /* 0, and last_error, if the blob is null. */
 MXFP4_REPACK_API int64_t mxfp4_repack_num_layers(const mxfp4_repack_blob *blob);
 /* Fills *layer as far as its struct_size goes. */
@@ -241,28 +236,22 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_get_tensor(const mxfp4_repack_
                                                              int64_t layer, int64_t tensor,
                                                              mxfp4_repack_tensor *answer);
 
-/* Reads all that is requested; requests may be of several layers, and must not share memory.
- * `options` may be null: all CPUs, no verification. */
+/* Reads all that is requested; requests may be of several layers, and must not share memory nor a sum. A
+ * compressed frame is decoded whole for each part that has bytes of it. `options` may be null: all CPUs, no
+ * verification. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read(const mxfp4_repack_blob *blob,
                                                        const mxfp4_repack_request *requests,
                                                        size_t num_requests,
                                                        const mxfp4_repack_read_options *options);
-/* Reads all tensors of a layer, each to its `offset`; `bytes` is the layer's. */
-MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read_layer(
-    const mxfp4_repack_blob *blob, int64_t layer, void *memory, int64_t bytes,
-    const mxfp4_repack_read_options *options);
+/* Makes the sum of no bytes. *sum is null unless MXFP4_REPACK_OK is returned. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_sum_open(mxfp4_repack_sum **sum);
+/* Null is allowed. */
+MXFP4_REPACK_API void mxfp4_repack_sum_close(mxfp4_repack_sum *sum);
 
 /* Reads the whole file of a layer, and compares its checksum with the manifest's. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_check_file(
     const mxfp4_repack_blob *blob, int64_t layer, const mxfp4_repack_read_options *options);
 
-/* Reads bytes [begin, begin + bytes) of a tensor: for callers that move tensors piece by piece. A
- * compressed frame is decoded whole for each piece that has bytes of it. With `verify`, a whole tensor is compared
- * with the manifest's checksum, a part with those of its frames; a part of a plain file has none,
- * and is MXFP4_REPACK_USAGE. */
-MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read_part(
-    const mxfp4_repack_blob *blob, int64_t layer, int64_t tensor, int64_t begin, void *memory,
-    int64_t bytes, const mxfp4_repack_read_options *options);
 /* Reads tensors to the memory of an NVIDIA GPU. The CUDA driver is looked for when gpu_open is called;
  * nothing else here needs one:
  *
@@ -340,46 +329,6 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_discard(mxfp4_repack_gpu *
 MXFP4_REPACK_API const char *mxfp4_repack_gpu_made_by(const mxfp4_repack_gpu *gpu);
 /* Must come alone, after all gpu_read returned. Null is allowed. */
 MXFP4_REPACK_API void mxfp4_repack_gpu_close(mxfp4_repack_gpu *gpu);
-
-/* Reads tensors of a layer through a ring of memory that is smaller than they are: pinned memory,
- * say, for copies to the GPU of another maker. Threads fill the ring in order. The caller takes full runs
- * in the same order, and gives each back when it was copied:
- *
- *     mxfp4_repack_run run = {.struct_size = sizeof run};
- *     while (mxfp4_repack_stream_next(stream, &run) == MXFP4_REPACK_OK && run.bytes > 0) {
- *       copy(tensors[run.tensor] + run.begin, run.memory, run.bytes);
- *       mxfp4_repack_stream_give_back(stream);
- *     }
- *
- * One thread at a time may call the functions of a stream. */
-typedef struct mxfp4_repack_stream mxfp4_repack_stream;
-
-/* Consecutive bytes of one tensor. */
-typedef struct mxfp4_repack_run {
-  size_t struct_size; /* set by the caller: sizeof(mxfp4_repack_run) */
-  int64_t tensor;     /* counts the layer's tensors from 0 */
-  int64_t begin;      /* the first byte, in the tensor */
-  int64_t bytes;      /* 0: there are no more */
-  const void *memory; /* in the ring */
-} mxfp4_repack_run;
-
-/* Begins to read `num_tensors` tensors of a layer, in the order of `tensors`, into `ring`. A run
- * has at most `run_bytes` bytes, 1 or more; `ring_bytes` is four times that or more. `verify`
- * compares each tensor with its checksum in the manifest, before the tensor's last run comes out.
- * `cancel` has to live until stream_close. *stream is null unless MXFP4_REPACK_OK is returned. */
-MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_stream_open(
-    const mxfp4_repack_blob *blob, int64_t layer, const int64_t *tensors, size_t num_tensors,
-    void *ring, int64_t ring_bytes, int64_t run_bytes, const mxfp4_repack_read_options *options,
-    mxfp4_repack_stream **stream);
-/* Waits for the next run. Fills *run as far as its struct_size goes. The caller may hold two runs
- * meanwhile; if those that were not given back leave too little of the ring: MXFP4_REPACK_USAGE. */
-MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_stream_next(mxfp4_repack_stream *stream,
-                                                              mxfp4_repack_run *run);
-/* Gives back the oldest run that the caller holds: its memory may be filled again. */
-MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_stream_give_back(mxfp4_repack_stream *stream);
-/* Ends the stream, at its end or before. Once this returned, no thread writes to the ring. Must
- * come before the blob's close. Null is allowed. */
-MXFP4_REPACK_API void mxfp4_repack_stream_close(mxfp4_repack_stream *stream);
 
 /* NOLINTEND(readability-identifier-naming) */
 

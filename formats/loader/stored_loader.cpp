@@ -9,7 +9,6 @@
 
 #include "formats/blob/planned.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
-#include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -32,28 +31,16 @@ StoredLoader::StoredLoader(const std::filesystem::path& file)
   std::iota(stored_.begin(), stored_.end(), size_t{0});
   std::ranges::stable_sort(stored_, {}, [&](size_t i) { return *tensors[i].file_offset; });
   ManifestLayer layer;
-  std::vector<SafetensorsTensor> header;
   for (const size_t i : stored_) {
     layer.tensors.push_back({.name = tensors[i].name,
                              .spec = tensors[i].spec,
                              .xxh3_128 = std::string(kNoChecksum),
                              .storage = {}});
-    append_tensor(header, tensors[i].name, tensors[i].spec);
-    offsets_.push_back(header.back().begin);
   }
-  offsets_.push_back(header.empty() ? 0 : header.back().end);
-  header_ =
-      make_safetensors_header(header, {}, 1).substr(static_cast<size_t>(kSafetensorsLengthBytes));
   manifest_.layers.push_back(std::move(layer));
 }
 
 StoredLoader::~StoredLoader() = default;
-
-int64_t StoredLoader::tensor_offset(size_t /*layer*/, size_t tensor) const {
-  return offsets_[tensor];
-}
-
-int64_t StoredLoader::data_bytes(size_t /*layer*/) const { return offsets_.back(); }
 
 int64_t StoredLoader::best_piece(size_t /*layer*/, size_t /*tensor*/) const { return kPlainPiece; }
 

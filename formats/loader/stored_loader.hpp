@@ -19,13 +19,6 @@ class StoredLoader final : public LoadSource {
   explicit StoredLoader(const std::filesystem::path& file);
   ~StoredLoader() override;
 
-  [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
-  // Empty: nothing was converted.
-  [[nodiscard]] const std::string& manifest_text() const override { return manifest_text_; }
-  // The header that make_safetensors_header() writes, without __metadata__.
-  [[nodiscard]] const std::string& header_text(size_t /*layer*/) const override { return header_; }
-  [[nodiscard]] int64_t tensor_offset(size_t layer, size_t tensor) const override;
-  [[nodiscard]] int64_t data_bytes(size_t layer) const override;
   [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor) const override;
   [[nodiscard]] bool cuts_anywhere(size_t /*layer*/, size_t /*tensor*/) const override {
     return true;
@@ -41,11 +34,7 @@ class StoredLoader final : public LoadSource {
  private:
   std::filesystem::path path_;
   std::unique_ptr<PositionedSource> source_;
-  std::vector<size_t> stored_;    // by tensor: its number in the source
-  std::vector<int64_t> offsets_;  // by tensor, then of the data's end
-  Manifest manifest_;
-  std::string manifest_text_;
-  std::string header_;
+  std::vector<size_t> stored_;  // by tensor: its number in the source
 };
 
 }  // namespace mxfp4

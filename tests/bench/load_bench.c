@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "../capi/check.h"
+
 static double now(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -22,7 +24,7 @@ int main(int argc, char **argv) {
   mxfp4_repack_blob *blob;
   if (argc != 4 && argc != 5) return 2;
   const mxfp4_repack_open_options how = {sizeof how, argc == 5 ? atoi(argv[4]) : 0, 0};
-  if (mxfp4_repack_open_with(argv[1], &how, &blob) != MXFP4_REPACK_OK) return failed();
+  if (mxfp4_repack_open(argv[1], &how, &blob) != MXFP4_REPACK_OK) return failed();
   const mxfp4_repack_read_options options = {sizeof options, atoi(argv[2]), atoi(argv[3]), NULL};
   const int64_t layers = mxfp4_repack_num_layers(blob);
   mxfp4_repack_layer layer = {.struct_size = sizeof layer};
@@ -41,10 +43,7 @@ int main(int argc, char **argv) {
   memset(memory, 1, (size_t)largest);
   const double start = now();
   for (int64_t i = 0; i < layers; ++i) {
-    mxfp4_repack_get_layer(blob, i, &layer);
-    if (mxfp4_repack_read_layer(blob, i, memory, layer.bytes, &options) != MXFP4_REPACK_OK) {
-      return failed();
-    }
+    if (read_layer(blob, i, memory, &options) != MXFP4_REPACK_OK) return failed();
   }
   printf("%.6f %lld\n", now() - start, (long long)all);
   free(memory);

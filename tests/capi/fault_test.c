@@ -33,11 +33,11 @@ int main(int argc, char **argv) {
                                          .lazy = strcmp(argv[1], "lazy") == 0};
   const mxfp4_repack_read_options options = {.struct_size = sizeof options, .threads = 1, .verify = 1};
   mxfp4_repack_blob *blob;
-  unless_refused(mxfp4_repack_open_with(argv[2], &how, &blob));
+  unless_refused(mxfp4_repack_open(argv[2], &how, &blob));
   mxfp4_repack_layer layer = {.struct_size = sizeof layer};
   unless_refused(mxfp4_repack_get_layer(blob, 0, &layer));
   unsigned char *const want = data_of(argv[3], layer.bytes), *const memory = calloc(1, (size_t)layer.bytes);
-  unless_refused(mxfp4_repack_read_layer(blob, 0, memory, layer.bytes, &options));
+  unless_refused(read_layer(blob, 0, memory, &options));
   CHECK(memcmp(memory, want, (size_t)layer.bytes) == 0);
   unless_refused(mxfp4_repack_check_file(blob, 0, &options));
   free(memory);

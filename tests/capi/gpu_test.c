@@ -47,7 +47,7 @@ static void begin(mxfp4_repack_gpu *gpu, const mxfp4_repack_blob *blob, const mx
 }
 
 /* Reads a layer's tensors, each to its offset in `to`, rounded up to 8. */
-static mxfp4_repack_status read_layer(mxfp4_repack_gpu *gpu, const mxfp4_repack_blob *blob, int64_t index, unsigned char *to,
+static mxfp4_repack_status gpu_read_layer(mxfp4_repack_gpu *gpu, const mxfp4_repack_blob *blob, int64_t index, unsigned char *to,
                                       int64_t *offsets, int verify, enum begun begun) {
   const mxfp4_repack_layer layer = layer_of(blob, index);
   mxfp4_repack_request requests[16];
@@ -56,7 +56,7 @@ static mxfp4_repack_status read_layer(mxfp4_repack_gpu *gpu, const mxfp4_repack_
     mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
     CHECK(mxfp4_repack_get_tensor(blob, index, i, &tensor) == MXFP4_REPACK_OK);
     offsets[i] = at;
-    requests[i] = (mxfp4_repack_request){index, i, 0, -1, to + at, tensor.bytes};
+    requests[i] = (mxfp4_repack_request){index, i, 0, to + at, tensor.bytes, NULL};
     at += (tensor.bytes + 7) / 8 * 8;
   }
   mxfp4_repack_read_options options = {sizeof options, 1, verify, NULL};
@@ -85,10 +85,10 @@ static void check_layers(const mxfp4_repack_blob *blob, const mxfp4_repack_blob 
       unsigned char *want = allocate(layer.bytes), *got = allocate(layer.bytes + 8 * layer.num_tensors);
       int64_t offsets[16];
       CHECK(layer.num_tensors <= 16);
-      CHECK(mxfp4_repack_read_layer(stored, index, want, layer.bytes, NULL) == MXFP4_REPACK_OK);
+      CHECK(read_layer(stored, index, want, NULL) == MXFP4_REPACK_OK);
       for (int mode = 0; mode < modes; ++mode) {
         memset(got, 0xEE, (size_t)layer.bytes);
-        CHECK(read_layer(gpu, blob, index, got, offsets, mode % 2, (enum begun)(mode / 2)) == MXFP4_REPACK_OK);
+        CHECK(gpu_read_layer(gpu, blob, index, got, offsets, mode % 2, (enum begun)(mode / 2)) == MXFP4_REPACK_OK);
         for (int64_t i = 0; i < layer.num_tensors; ++i) {
           mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
           CHECK(mxfp4_repack_get_tensor(blob, index, i, &tensor) == MXFP4_REPACK_OK);
@@ -107,7 +107,7 @@ static mxfp4_repack_status read_first(mxfp4_repack_gpu *gpu, const mxfp4_repack_
   const mxfp4_repack_layer layer = layer_of(blob, 0);
   unsigned char *memory = allocate(layer.bytes + 8 * layer.num_tensors);
   int64_t offsets[16];
-  const mxfp4_repack_status status = read_layer(gpu, blob, 0, memory, offsets, 0, NOTHING);
+  const mxfp4_repack_status status = gpu_read_layer(gpu, blob, 0, memory, offsets, 0, NOTHING);
   free(memory);
   return status;
 }
@@ -136,7 +136,7 @@ static void check_file(const char *file) {
   mxfp4_repack_blob *opened;
   CHECK(mxfp4_repack_open_safetensors(file, &opened) == MXFP4_REPACK_OK);
   CHECK(mxfp4_repack_num_layers(opened) == 1 && *layer_of(opened, 0).prefix == 0);
-  CHECK(*mxfp4_repack_manifest(opened, NULL) == 0 && *mxfp4_repack_header(opened, 0, NULL) == '{');
+  CHECK(*mxfp4_repack_manifest(opened, NULL) == 0);
   CHECK(mxfp4_repack_check_file(opened, 0, NULL) == MXFP4_REPACK_USAGE);
   check_layers(opened, opened);
   mxfp4_repack_close(opened);
@@ -162,7 +162,7 @@ static void check_wrong(const mxfp4_repack_blob *blob) {
   mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
   CHECK(mxfp4_repack_get_tensor(blob, 0, 0, &tensor) == MXFP4_REPACK_OK);
   unsigned char *memory = allocate(tensor.bytes);
-  mxfp4_repack_request request = {0, 0, 0, -1, memory + 1, tensor.bytes};
+  mxfp4_repack_request request = {0, 0, 0, memory + 1, tensor.bytes, NULL};
   const int32_t cancelled = 1;
   mxfp4_repack_read_options reading = {sizeof reading, 0, 1, NULL};
   CHECK(mxfp4_repack_gpu_read(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_USAGE);
@@ -188,7 +188,7 @@ static void check_wrong(const mxfp4_repack_blob *blob) {
 
 int main(int argc, char **argv) {
   mxfp4_repack_blob *blob;
-  CHECK(argc > 1 && mxfp4_repack_open(argv[argc - 1], &blob) == MXFP4_REPACK_OK);
+  CHECK(argc > 1 && mxfp4_repack_open(argv[argc - 1], NULL, &blob) == MXFP4_REPACK_OK);
   if (argc == 2) {
     check_layers(blob, blob);
     check_wrong(blob);
@@ -207,10 +207,10 @@ int main(int argc, char **argv) {
     const mxfp4_repack_status want = strcmp(argv[1], "--damaged") == 0 ? MXFP4_REPACK_INPUT : MXFP4_REPACK_NO_GPU;
     mxfp4_repack_gpu_options options = {.struct_size = sizeof options};
     mxfp4_repack_status status = mxfp4_repack_gpu_open(0, &options, &gpu);
-    if (status == MXFP4_REPACK_OK) status = read_layer(gpu, blob, 0, memory, offsets, 1, NOTHING);
+    if (status == MXFP4_REPACK_OK) status = gpu_read_layer(gpu, blob, 0, memory, offsets, 1, NOTHING);
     puts(mxfp4_repack_last_error());
     CHECK(status == want);
-    if (want == MXFP4_REPACK_INPUT) CHECK(read_layer(gpu, blob, 0, memory, offsets, 1, PLACED) == want);
+    if (want == MXFP4_REPACK_INPUT) CHECK(gpu_read_layer(gpu, blob, 0, memory, offsets, 1, PLACED) == want);
     mxfp4_repack_gpu_close(gpu);
     free(memory);
   }

@@ -60,13 +60,13 @@ static void check_layer(const mxfp4_repack_blob *blob, const unsigned char *expe
     for (int verify = 0; verify < 2; ++verify) {
       const mxfp4_repack_read_options options = options_of(threads, verify);
       memset(memory, 0xEE, (size_t)bytes + 2);
-      CHECK(mxfp4_repack_read_layer(blob, 0, memory + 1, bytes, &options) == MXFP4_REPACK_OK);
+      CHECK(read_layer(blob, 0, memory + 1, &options) == MXFP4_REPACK_OK);
       CHECK(strcmp(mxfp4_repack_last_error(), "") == 0);
       CHECK(memcmp(memory + 1, expected, (size_t)bytes) == 0);
       CHECK(memory[0] == 0xEE && memory[bytes + 1] == 0xEE);
     }
   }
-  CHECK(mxfp4_repack_read_layer(blob, 0, memory, bytes, NULL) == MXFP4_REPACK_OK);
+  CHECK(read_layer(blob, 0, memory, NULL) == MXFP4_REPACK_OK);
   free(memory);
 }
 
@@ -82,45 +82,57 @@ static void check_ranges(const mxfp4_repack_blob *blob, const unsigned char *exp
     for (int64_t first = 0; first <= layer.num_experts; ++first) {
       for (int64_t end = first; end <= layer.num_experts && count < 64; ++end) {
         const int64_t bytes = (end - first) * tensor.expert_bytes;
-        const mxfp4_repack_request request = {0, i, first, end - first,
-                                              malloc((size_t)bytes + 1), bytes};
+        const mxfp4_repack_request request = {0, i, first * tensor.expert_bytes,
+                                              malloc((size_t)bytes + 1), bytes, NULL};
         requests[count++] = request;
       }
     }
     CHECK(mxfp4_repack_read(blob, requests, count, &options) == MXFP4_REPACK_OK);
     for (size_t r = 0; r < count; ++r) {
-      const unsigned char *from =
-          expected + tensor.offset + requests[r].first_expert * tensor.expert_bytes;
+      const unsigned char *from = expected + tensor.offset + requests[r].begin;
       CHECK(memcmp(requests[r].memory, from, (size_t)requests[r].bytes) == 0);
       free(requests[r].memory);
     }
   }
 }
 
-/* Pieces of every size give the tensor. */
+/* Reads a tensor part by part; with `sum`, verified. Gives the first status that is not OK. */
+static mxfp4_repack_status read_parts(const mxfp4_repack_blob *blob, int64_t layer, int64_t index,
+                                      unsigned char *memory, int64_t limit, int with_sum) {
+  mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
+  CHECK(mxfp4_repack_get_tensor(blob, layer, index, &tensor) == MXFP4_REPACK_OK);
+  const mxfp4_repack_read_options options = options_of(1 + (int)(limit % 3), with_sum);
+  mxfp4_repack_sum *sum = NULL;
+  if (with_sum) CHECK(mxfp4_repack_sum_open(&sum) == MXFP4_REPACK_OK && sum != NULL);
+  mxfp4_repack_status status = MXFP4_REPACK_OK;
+  mxfp4_repack_request part = {layer, index, 0, NULL, 0, sum};
+  for (; part.begin < tensor.bytes && status == MXFP4_REPACK_OK; part.begin += part.bytes) {
+    part.memory = memory + part.begin;
+    part.bytes = limit < tensor.bytes - part.begin ? limit : tensor.bytes - part.begin;
+    status = mxfp4_repack_read(blob, &part, 1, &options);
+    if (with_sum && status == MXFP4_REPACK_OK) { /* the sum has these bytes already */
+      CHECK(part.begin + part.bytes == tensor.bytes ||
+            mxfp4_repack_read(blob, &part, 1, &options) == MXFP4_REPACK_USAGE);
+    }
+  }
+  mxfp4_repack_sum_close(sum);
+  return status;
+}
+
+/* Parts of every size give the tensor. */
 static void check_parts(const mxfp4_repack_blob *blob, const unsigned char *expected) {
-  const mxfp4_repack_read_options options = options_of(1, 0);
   for (int64_t i = 0; i < layer_of(blob, 0).num_tensors; ++i) {
     const mxfp4_repack_tensor tensor = tensor_of(blob, i);
     unsigned char *memory = malloc((size_t)tensor.bytes);
     for (int64_t limit = tensor.bytes / 5 + 1; limit < 2 * tensor.bytes; limit *= 3) {
-      memset(memory, 0xEE, (size_t)tensor.bytes);
-      for (int64_t begin = 0, end = 0; begin < tensor.bytes; begin = end) {
-        end = begin + (limit < tensor.bytes - begin ? limit : tensor.bytes - begin);
-        CHECK(mxfp4_repack_read_part(blob, 0, i, begin, memory + begin, end - begin, &options) ==
-              MXFP4_REPACK_OK);
+      for (int with_sum = 0; with_sum < 2; ++with_sum) {
+        memset(memory, 0xEE, (size_t)tensor.bytes);
+        CHECK(read_parts(blob, 0, i, memory, limit, with_sum) == MXFP4_REPACK_OK);
+        CHECK(memcmp(memory, expected + tensor.offset, (size_t)tensor.bytes) == 0);
       }
-      CHECK(memcmp(memory, expected + tensor.offset, (size_t)tensor.bytes) == 0);
     }
-    CHECK(mxfp4_repack_read_part(blob, 0, i, 1, memory, tensor.bytes, NULL) == MXFP4_REPACK_USAGE);
-    CHECK(mxfp4_repack_read_part(blob, 0, i, -1, memory, 1, NULL) == MXFP4_REPACK_USAGE);
-    CHECK(mxfp4_repack_read_part(blob, 0, i, 0, NULL, 1, NULL) == MXFP4_REPACK_USAGE);
     free(memory);
   }
-  size_t size = 0;
-  const char *header = mxfp4_repack_header(blob, 0, &size);
-  CHECK(size == strlen(header) && header[0] == '{' && strstr(header, "__metadata__") != NULL);
-  CHECK(mxfp4_repack_header(blob, -1, NULL) == NULL && mxfp4_repack_header(blob, 99, NULL) == NULL);
 }
 
 static void expect_usage(const mxfp4_repack_blob *blob, mxfp4_repack_request request,
@@ -133,12 +145,12 @@ static void expect_usage(const mxfp4_repack_blob *blob, mxfp4_repack_request req
 static void check_lazy(const char *directory, const unsigned char *expected) {
   const mxfp4_repack_open_options options = {.struct_size = sizeof options, .lazy = 1};
   mxfp4_repack_blob *blob;
-  CHECK(mxfp4_repack_open_with(directory, &options, &blob) == MXFP4_REPACK_OK);
+  CHECK(mxfp4_repack_open(directory, &options, &blob) == MXFP4_REPACK_OK);
   CHECK(mxfp4_repack_num_layers(blob) > 0 && mxfp4_repack_manifest(blob, NULL) != NULL);
   const int64_t bytes = layer_of(blob, 0).bytes;
   unsigned char *memory = malloc((size_t)bytes);
   CHECK(mxfp4_repack_check_file(blob, 0, NULL) == MXFP4_REPACK_OK);
-  CHECK(mxfp4_repack_read_layer(blob, 0, memory, bytes, NULL) == MXFP4_REPACK_OK);
+  CHECK(read_layer(blob, 0, memory, NULL) == MXFP4_REPACK_OK);
   CHECK(memcmp(memory, expected, (size_t)bytes) == 0);
   CHECK(mxfp4_repack_check_file(blob, 99, NULL) == MXFP4_REPACK_USAGE);
   free(memory);
@@ -147,22 +159,18 @@ static void check_lazy(const char *directory, const unsigned char *expected) {
 
 static void check_wrong_arguments(const mxfp4_repack_blob *blob) {
   const mxfp4_repack_tensor tensor = tensor_of(blob, 0);
-  const int64_t experts = layer_of(blob, 0).num_experts;
   void *memory = malloc((size_t)tensor.bytes);
-  const mxfp4_repack_request good = {0, 0, 0, -1, memory, tensor.bytes};
+  const mxfp4_repack_request good = {0, 0, 0, memory, tensor.bytes, NULL};
   mxfp4_repack_request bad = good;
   bad.layer = mxfp4_repack_num_layers(blob), expect_usage(blob, bad, "layer");
   bad.layer = -1, expect_usage(blob, bad, "layer");
   bad = good, bad.tensor = 1000, expect_usage(blob, bad, "tensor");
-  bad = good, bad.bytes = tensor.bytes - 1, expect_usage(blob, bad, "bytes of memory");
-  bad = good, bad.bytes = -1, expect_usage(blob, bad, "bytes of memory");
+  bad = good, bad.bytes = tensor.bytes + 1, expect_usage(blob, bad, "there are");
+  bad = good, bad.bytes = -1, expect_usage(blob, bad, "there are");
   bad = good, bad.memory = NULL, expect_usage(blob, bad, "null");
-  bad = good, bad.first_expert = experts + 1, expect_usage(blob, bad, "experts");
-  bad = good, bad.first_expert = -1, expect_usage(blob, bad, "experts");
-  bad = good, bad.num_experts = experts + 1, expect_usage(blob, bad, "experts");
-  bad = good, bad.num_experts = -2, expect_usage(blob, bad, "experts");
-  bad = good, bad.first_expert = INT64_MAX, bad.num_experts = INT64_MAX;
-  expect_usage(blob, bad, "experts");
+  bad = good, bad.begin = 1, expect_usage(blob, bad, "there are");
+  bad = good, bad.begin = -1, expect_usage(blob, bad, "there are");
+  bad = good, bad.begin = INT64_MAX, bad.bytes = INT64_MAX, expect_usage(blob, bad, "there are");
   for (int threads = -1; threads <= 1025; threads += 1026) {
     const mxfp4_repack_read_options options = options_of(threads, 0);
     CHECK(mxfp4_repack_read(blob, &good, 1, &options) == MXFP4_REPACK_USAGE);
@@ -172,8 +180,6 @@ static void check_wrong_arguments(const mxfp4_repack_blob *blob) {
   CHECK(mxfp4_repack_read(blob, NULL, 1, NULL) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_read(NULL, &good, 1, NULL) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_read(blob, NULL, 0, NULL) == MXFP4_REPACK_OK);
-  CHECK(mxfp4_repack_read_layer(blob, 0, memory, 1, NULL) == MXFP4_REPACK_USAGE);
-  CHECK(mxfp4_repack_read_layer(blob, 99, memory, 1, NULL) == MXFP4_REPACK_USAGE);
   mxfp4_repack_tensor answer = {.struct_size = 0};
   CHECK(mxfp4_repack_get_tensor(blob, 0, 0, &answer) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_get_tensor(blob, 0, 0, NULL) == MXFP4_REPACK_USAGE);
@@ -188,91 +194,13 @@ static void check_wrong_arguments(const mxfp4_repack_blob *blob) {
   free(memory);
 }
 
-/* Reads all tensors of a layer, the last one first, through a ring into `memory`, each at its place;
- * holds up to two runs. Gives the first status that is not OK. */
-static mxfp4_repack_status stream_layer(const mxfp4_repack_blob *blob, int64_t layer,
-                                        unsigned char *memory, int64_t run_bytes, int64_t spare,
-                                        const mxfp4_repack_read_options *options) {
-  const int64_t count = layer_of(blob, layer).num_tensors;
-  int64_t order[64];
-  CHECK(count <= 64);
-  for (int64_t i = 0; i < count; ++i) order[i] = count - 1 - i;
-  const int64_t ring_bytes = 4 * run_bytes + spare;
-  unsigned char *ring = malloc((size_t)ring_bytes);
-  mxfp4_repack_stream *stream;
-  CHECK(mxfp4_repack_stream_open(blob, layer, order, (size_t)count, ring, ring_bytes, run_bytes,
-                                 options, &stream) == MXFP4_REPACK_OK);
-  mxfp4_repack_run run = {.struct_size = sizeof run};
-  mxfp4_repack_status status;
-  int held = 0;
-  while ((status = mxfp4_repack_stream_next(stream, &run)) == MXFP4_REPACK_OK && run.bytes > 0) {
-    const unsigned char *from = run.memory;
-    CHECK(run.bytes <= run_bytes && from >= ring && from + run.bytes <= ring + ring_bytes);
-    mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
-    CHECK(mxfp4_repack_get_tensor(blob, layer, run.tensor, &tensor) == MXFP4_REPACK_OK);
-    CHECK(run.begin >= 0 && run.begin + run.bytes <= tensor.bytes);
-    memcpy(memory + tensor.offset + run.begin, from, (size_t)run.bytes);
-    if (++held > 2) held -= mxfp4_repack_stream_give_back(stream) == MXFP4_REPACK_OK;
-  }
-  if (status == MXFP4_REPACK_OK) {
-    while (held-- > 0) CHECK(mxfp4_repack_stream_give_back(stream) == MXFP4_REPACK_OK);
-    CHECK(mxfp4_repack_stream_give_back(stream) == MXFP4_REPACK_USAGE);
-    CHECK(mxfp4_repack_stream_next(stream, &run) == MXFP4_REPACK_OK && run.bytes == 0);
-  }
-  /* A stream that failed gives the same status again. */
-  if (status != MXFP4_REPACK_OK) CHECK(mxfp4_repack_stream_next(stream, &run) == status);
-  mxfp4_repack_stream_close(stream);
-  free(ring);
-  return status;
-}
-
-static void check_streams(const mxfp4_repack_blob *blob, const unsigned char *expected) {
-  const int64_t bytes = layer_of(blob, 0).bytes;
-  unsigned char *memory = malloc((size_t)bytes);
-  for (int threads = 1; threads <= 16; threads *= 4) {
-    for (int verify = 0; verify < 2; ++verify) {
-      const mxfp4_repack_read_options options = options_of(threads, verify);
-      for (int64_t run_bytes = bytes / 60 + 1; run_bytes < 2 * bytes; run_bytes *= 4) {
-        memset(memory, 0xEE, (size_t)bytes);
-        CHECK(stream_layer(blob, 0, memory, run_bytes, threads * 77, &options) == MXFP4_REPACK_OK);
-        CHECK(memcmp(memory, expected, (size_t)bytes) == 0);
-      }
-    }
-  }
-  const int32_t cancel = 1;
-  mxfp4_repack_read_options options = options_of(2, 0);
-  options.cancel = &cancel;
-  CHECK(stream_layer(blob, 0, memory, 1000, 0, &options) == MXFP4_REPACK_CANCELLED);
-
-  /* Wrong arguments, a caller that gives nothing back, and one that stops early. */
-  const int64_t tensors[2] = {0, 99};
-  mxfp4_repack_stream *stream;
-  options = options_of(2, 0);
-  CHECK(mxfp4_repack_stream_open(blob, 0, tensors, 2, memory, 4000, 1000, &options, &stream) ==
-        MXFP4_REPACK_USAGE && stream == NULL);
-  CHECK(mxfp4_repack_stream_open(blob, 0, tensors, 1, memory, 3999, 1000, &options, &stream) ==
-        MXFP4_REPACK_USAGE);
-  CHECK(mxfp4_repack_stream_open(blob, 0, tensors, 1, memory, 4000, 0, &options, &stream) ==
-        MXFP4_REPACK_USAGE);
-  CHECK(mxfp4_repack_stream_open(blob, 9, tensors, 1, memory, 4000, 1000, &options, &stream) ==
-        MXFP4_REPACK_USAGE);
-  CHECK(mxfp4_repack_stream_open(blob, 0, tensors, 1, memory, 4000, 1000, &options, &stream) ==
-        MXFP4_REPACK_OK);
-  mxfp4_repack_run run = {.struct_size = sizeof run};
-  for (int i = 0; i < 4; ++i) CHECK(mxfp4_repack_stream_next(stream, &run) == MXFP4_REPACK_OK);
-  CHECK(mxfp4_repack_stream_next(stream, &run) == MXFP4_REPACK_USAGE);
-  mxfp4_repack_stream_close(stream);
-  mxfp4_repack_stream_close(NULL);
-  free(memory);
-}
-
 static void check_cancel(const mxfp4_repack_blob *blob) {
   const int64_t bytes = layer_of(blob, 0).bytes;
   void *memory = malloc((size_t)bytes);
   const int32_t cancel = 1;
   mxfp4_repack_read_options options = options_of(2, 0);
   options.cancel = &cancel;
-  CHECK(mxfp4_repack_read_layer(blob, 0, memory, bytes, &options) == MXFP4_REPACK_CANCELLED);
+  CHECK(read_layer(blob, 0, memory, &options) == MXFP4_REPACK_CANCELLED);
   CHECK(strcmp(mxfp4_repack_last_error(), "cancelled") == 0);
   free(memory);
 }
@@ -299,7 +227,7 @@ static void check_concurrent_readers(const mxfp4_repack_blob *blob, const unsign
 
 static void check_ranges_of_plain_files_are_not_verified(const mxfp4_repack_blob *blob) {
   const int64_t bytes = tensor_of(blob, 0).expert_bytes;
-  const mxfp4_repack_request request = {0, 0, 1, 1, malloc((size_t)bytes), bytes};
+  const mxfp4_repack_request request = {0, 0, bytes, malloc((size_t)bytes), bytes, NULL};
   const mxfp4_repack_read_options options = options_of(1, 1);
   CHECK(mxfp4_repack_read(blob, &request, 1, &options) == MXFP4_REPACK_USAGE);
   free(request.memory);
@@ -307,7 +235,7 @@ static void check_ranges_of_plain_files_are_not_verified(const mxfp4_repack_blob
 
 static int refused(const char *directory) {
   mxfp4_repack_blob *blob = (mxfp4_repack_blob *)&blob;
-  CHECK(mxfp4_repack_open(directory, &blob) == MXFP4_REPACK_INPUT);
+  CHECK(mxfp4_repack_open(directory, NULL, &blob) == MXFP4_REPACK_INPUT);
   CHECK(blob == NULL && strlen(mxfp4_repack_last_error()) > 0);
   printf("%d %s\n", (int)mxfp4_repack_last_fault(), mxfp4_repack_last_error());
   return 0;
@@ -316,16 +244,20 @@ static int refused(const char *directory) {
 /* One of the layers cannot be opened, or its verification fails, directly and not. */
 static int damaged(const char *directory) {
   mxfp4_repack_blob *blob;
-  if (mxfp4_repack_open(directory, &blob) == MXFP4_REPACK_INPUT) return 0;
+  if (mxfp4_repack_open(directory, NULL, &blob) == MXFP4_REPACK_INPUT) return 0;
   mxfp4_repack_blob *past_cache = open_blob(directory, 1);
   int found = 0;
   for (int64_t i = 0; i < mxfp4_repack_num_layers(blob); ++i) {
     const int64_t bytes = layer_of(blob, i).bytes;
     const mxfp4_repack_read_options options = options_of(2, 1);
     void *memory = malloc((size_t)bytes);
-    const mxfp4_repack_status status = mxfp4_repack_read_layer(blob, i, memory, bytes, &options);
+    const mxfp4_repack_status status = read_layer(blob, i, memory, &options);
     CHECK(status == MXFP4_REPACK_OK || status == MXFP4_REPACK_INPUT);
-    CHECK(stream_layer(blob, i, memory, 1 << 16, 0, &options) == status);
+    mxfp4_repack_status of_parts = MXFP4_REPACK_OK;
+    for (int64_t t = 0; t < layer_of(blob, i).num_tensors && of_parts == MXFP4_REPACK_OK; ++t) {
+      of_parts = read_parts(blob, i, t, memory, 1 << 16, 1);
+    }
+    CHECK(of_parts == status);
     CHECK(verified(past_cache, i) == status);
     if (status == MXFP4_REPACK_INPUT) found = 1;
     free(memory);
@@ -341,7 +273,6 @@ static void check_all(const mxfp4_repack_blob *blob, const unsigned char *expect
   check_layer(blob, expected);
   check_ranges(blob, expected, 0);
   check_parts(blob, expected);
-  check_streams(blob, expected);
   if (strstr(mxfp4_repack_manifest(blob, NULL), ".safetensors.zst") != NULL) {
     check_ranges(blob, expected, 1);
   } else {
@@ -358,11 +289,11 @@ int main(int argc, char **argv) {
   if (strcmp(argv[1], "--damaged") == 0) return damaged(argv[2]);
   if (strcmp(argv[1], "--refused") == 0) return refused(argv[2]);
   mxfp4_repack_blob *blob;
-  CHECK(mxfp4_repack_open(NULL, &blob) == MXFP4_REPACK_USAGE && blob == NULL);
-  CHECK(mxfp4_repack_open(argv[1], NULL) == MXFP4_REPACK_USAGE);
+  CHECK(mxfp4_repack_open(NULL, NULL, &blob) == MXFP4_REPACK_USAGE && blob == NULL);
+  CHECK(mxfp4_repack_open(argv[1], NULL, NULL) == MXFP4_REPACK_USAGE);
   const mxfp4_repack_open_options unset = {0, 1, 0};
-  CHECK(mxfp4_repack_open_with(argv[1], &unset, &blob) == MXFP4_REPACK_USAGE && blob == NULL);
-  CHECK(mxfp4_repack_open(argv[1], &blob) == MXFP4_REPACK_OK);
+  CHECK(mxfp4_repack_open(argv[1], &unset, &blob) == MXFP4_REPACK_USAGE && blob == NULL);
+  CHECK(mxfp4_repack_open(argv[1], NULL, &blob) == MXFP4_REPACK_OK);
   CHECK(layer_of(blob, 0).direct == 0);
   unsigned char *expected = read_data(argv[2], layer_of(blob, 0).bytes);
   check_all(blob, expected);

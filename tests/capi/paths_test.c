@@ -21,7 +21,7 @@ static void check_words_of_wild_paths(void) {
   for (size_t i = 0; i < sizeof wild / sizeof *wild; ++i) {
     mxfp4_repack_blob *blob;
     CHECK(mxfp4_repack_open_safetensors(wild[i], &blob) == MXFP4_REPACK_INPUT && blob == NULL);
-    CHECK(mxfp4_repack_open(wild[i], &blob) == MXFP4_REPACK_INPUT && blob == NULL);
+    CHECK(mxfp4_repack_open(wild[i], NULL, &blob) == MXFP4_REPACK_INPUT && blob == NULL);
     for (const char *c = mxfp4_repack_last_error(); *c != 0; ++c) {
       const unsigned char byte = (unsigned char)*c;
       CHECK(byte >= 0x20 && byte < 0x7f);
@@ -34,10 +34,10 @@ static void check_empty_paths(const char *directory) {
   const int here = open_here();
   CHECK(chdir(directory) == 0);
   mxfp4_repack_blob *blob;
-  CHECK(mxfp4_repack_open("", &blob) == MXFP4_REPACK_USAGE && blob == NULL);
+  CHECK(mxfp4_repack_open("", NULL, &blob) == MXFP4_REPACK_USAGE && blob == NULL);
   CHECK(mxfp4_repack_open_checkpoint("", "{}", &blob) == MXFP4_REPACK_USAGE && blob == NULL);
   CHECK(mxfp4_repack_open_safetensors("", &blob) == MXFP4_REPACK_USAGE && blob == NULL);
-  CHECK(mxfp4_repack_open(".", &blob) == MXFP4_REPACK_OK);
+  CHECK(mxfp4_repack_open(".", NULL, &blob) == MXFP4_REPACK_OK);
   mxfp4_repack_close(blob);
   go_back(here);
 }
@@ -67,7 +67,7 @@ static void check_words_of_long_paths(void) {
 static void check_another_directory(const char *directory) {
   const mxfp4_repack_open_options options = {.struct_size = sizeof options, .lazy = 1};
   mxfp4_repack_blob *blob;
-  CHECK(mxfp4_repack_open_with(directory, &options, &blob) == MXFP4_REPACK_OK);
+  CHECK(mxfp4_repack_open(directory, &options, &blob) == MXFP4_REPACK_OK);
   const int here = open_here();
   CHECK(chdir("/") == 0);
   CHECK(verified(blob, 0) == MXFP4_REPACK_OK);

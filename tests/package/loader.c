@@ -11,13 +11,13 @@ static int fail(const char *what) {
 int main(int argc, char **argv) {
   mxfp4_repack_blob *blob;
   if (argc != 2) return 2;
-  if (mxfp4_repack_open(argv[1], &blob) != MXFP4_REPACK_OK) return fail(mxfp4_repack_last_error());
+  if (mxfp4_repack_open(argv[1], NULL, &blob) != MXFP4_REPACK_OK) return fail(mxfp4_repack_last_error());
   mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
   if (mxfp4_repack_get_tensor(blob, 0, 0, &tensor) != MXFP4_REPACK_OK) {
     return fail(mxfp4_repack_last_error());
   }
   void *memory = malloc((size_t)tensor.bytes);
-  mxfp4_repack_request request = {.layer = 0, .tensor = 0, .num_experts = -1,
+  mxfp4_repack_request request = {.layer = 0, .tensor = 0,
                                   .memory = memory, .bytes = tensor.bytes};
   mxfp4_repack_read_options options = {.struct_size = sizeof options, .threads = 2, .verify = 1};
   if (mxfp4_repack_read(blob, &request, 1, &options) != MXFP4_REPACK_OK) {

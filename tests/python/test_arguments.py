@@ -3,14 +3,12 @@ copied, forked or used from another directory. Each is understood or refused by 
 import collections
 import concurrent.futures
 import copy
-import gc
 import os
 import pathlib
 import pickle
 import shutil
 import subprocess
 import sys
-import time
 import types
 import unittest
 from unittest import mock
@@ -41,22 +39,6 @@ def blob(name="arguments-blob", **flags):
     if not os.path.exists(name):
         mxfp4_repack.convert(blob_maker.model("arguments-model"), name, arch="sm90", **flags)
     return name
-
-
-def threads():
-    return len(os.listdir("/proc/self/task"))
-
-
-def ends_with(pid, seconds=30):
-    """The exit code of a child, which is ended if it hangs."""
-    for _ in range(seconds * 100):
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    os.kill(pid, 9)
-    os.waitpid(pid, 0)
-    return "hangs"
 
 
 class Paths(unittest.TestCase):
@@ -238,51 +220,6 @@ class Objects(unittest.TestCase):
                 with self.assertRaises(kind):
                     pool.submit(fails, number).result(timeout=60)
 
-    def stream(self, layer):
-        stream = layer.stream(layer.tensors, np.zeros(1 << 14, "u1"), 1 << 12, 3)
-        self.assertIsNotNone(stream.next())
-        return stream
-
-    def test_streams_that_are_left(self):
-        """Their threads wrote to a ring that was gone."""
-        name, before = blob(), threads()
-        for _ in range(100):
-            self.stream(mxfp4_repack.open_blob(name)[0])
-        for _ in range(100):  # in a circle Python ends objects in any order
-            circle = types.SimpleNamespace(blob=mxfp4_repack.open_blob(name))
-            circle.own, circle.layer = circle, circle.blob[0]
-            circle.stream = self.stream(circle.layer)
-        del circle
-        gc.collect()
-        self.assertLessEqual(threads(), before)
-
-    def test_closed_twice_and_after_its_layer(self):
-        layer = mxfp4_repack.open_blob(blob())[0]
-        stream = self.stream(layer)
-        layer.close()
-        stream.give_back()
-        self.assertIsNotNone(stream.next())
-        stream.close()
-        stream.close()
-        with self.assertRaises(BlobError):
-            stream.next()
-
-    def test_a_fork_with_a_stream_open(self):
-        """A child has none of its parent's threads to wait for."""
-        layer = mxfp4_repack.open_blob(blob())[0]
-        stream = self.stream(layer)
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                stream.close()
-                again = mxfp4_repack.open_blob(blob())[0]
-                self.stream(again).close()
-                code = 0 if layer.numpy("w2_weight").size == again.numpy("w2_weight").size else 2
-            finally:
-                os._exit(code)
-        self.assertEqual(ends_with(pid), 0)
-        stream.close()
 
 
 if __name__ == "__main__":

@@ -24,15 +24,18 @@ class Caller:
     def __init__(self, seed):
         self.drawn = random.Random(seed)
         self.library = ctypes.CDLL(os.environ["LOADER"])
-        for name in ("last_error", "version", "manifest", "header"):
+        for name in ("last_error", "version", "manifest"):
             getattr(self.library, f"mxfp4_repack_{name}").restype = ctypes.c_char_p
         self.memory = ctypes.create_string_buffer(ROOM)
         self.kept = []
-        self.blobs, self.streams = [None], [None]
+        self.blobs, self.sums = [None], [0]
         for name in (b"zstd", b"plain"):
             blob = ctypes.c_void_p()
-            assert self.library.mxfp4_repack_open(name, ctypes.byref(blob)) == 0
+            assert self.library.mxfp4_repack_open(name, None, ctypes.byref(blob)) == 0
             self.blobs.append(blob)
+            total = ctypes.c_void_p()
+            assert self.library.mxfp4_repack_sum_open(ctypes.byref(total)) == 0
+            self.sums.append(total.value)
 
     def pick(self, values):
         return self.drawn.choice(values)
@@ -67,8 +70,8 @@ class Caller:
         words = (ctypes.c_int64 * (6 * 4))()
         for at in range(count):
             request = [self.number().value, self.number().value, self.number().value,
-                       self.pick([-1, 0, 1, 2, 1 << 62, -5]), ctypes.cast(self.memory, ctypes.c_void_p).value
-                       if self.drawn.random() < 0.8 else 0, self.room().value]
+                       ctypes.cast(self.memory, ctypes.c_void_p).value if self.drawn.random() < 0.8 else 0,
+                       self.room().value, self.pick(self.sums)]
             words[6 * at:6 * at + 6] = request
         self.kept.append(words)
         return (None if self.drawn.random() < 0.1 else words), ctypes.c_size_t(count if words else 0)
@@ -95,34 +98,26 @@ class Caller:
         if name == "gpu_make":
             return [None, blob, *self.requests(), None, ctypes.c_size_t(self.drawn.randint(0, 1))]
         return {
-            "open": lambda: [self.pick(PATHS), self.out()],
-            "open_with": lambda: [self.pick(PATHS), self.structure(self.drawn.getrandbits(63), whole=16), self.out()],
+            "open": lambda: [self.pick(PATHS), self.structure(self.drawn.getrandbits(63), whole=16), self.out()],
             "open_checkpoint": lambda: [self.pick(PATHS), self.pick(TEXTS), self.out()],
             "open_checkpoint_for": lambda: [self.pick(PATHS), self.pick(TEXTS), self.out()],
             "checksum": lambda: [self.place(), self.room(), self.pick([None, self.memory])],
             "manifest": lambda: [blob, self.pick([None, ctypes.byref(ctypes.c_size_t())])],
-            "header": lambda: [blob, number(), self.pick([None, ctypes.byref(ctypes.c_size_t())])],
             "num_layers": lambda: [blob],
             "get_layer": lambda: [blob, number(), self.answer(64)],
             "get_tensor": lambda: [blob, number(), number(), self.answer(72)],
-            "read_layer": lambda: [blob, number(), self.place(), self.room(), options()],
             "check_file": lambda: [blob, number(), options()],
-            "read_part": lambda: [blob, number(), number(), number(), self.place(), self.room(), options()],
+            "sum_open": lambda: [self.out()],
             "gpu_open": lambda: [ctypes.c_int32(self.pick([0, -1, 99])), self.structure(whole=32), self.out()],
             "gpu_discard": lambda: [None],
-            "stream_open": lambda: [blob, number(), self.pick([None, (ctypes.c_int64 * 4)(*[self.pick(NUMBERS) for _ in "abcd"])]),
-                                    ctypes.c_size_t(self.drawn.randint(0, 4)), self.place(), self.room(), self.room(),
-                                    options(), self.out()],
-            "stream_next": lambda: [None, self.answer(40)],
-            "stream_give_back": lambda: [None],
-            "close": lambda: [None], "gpu_close": lambda: [None], "stream_close": lambda: [None],
+            "close": lambda: [None], "gpu_close": lambda: [None], "sum_close": lambda: [None],
         }[name]()
 
-    NAMES = ["open", "open_with", "open_checkpoint", "open_checkpoint_for", "checksum", "manifest", "header", "num_layers", "get_layer",
-             "get_tensor", "read_layer", "check_file", "read_part", "gpu_open", "gpu_discard", "stream_open",
-             "stream_next", "stream_give_back", "close", "gpu_close", "stream_close", "read", "gpu_read", "gpu_begin", "gpu_make"]
-    OPENS = {"open": "close", "open_with": "close", "open_checkpoint": "close", "open_checkpoint_for": "close", "gpu_open": "gpu_close",
-             "stream_open": "stream_close"}
+    NAMES = ["open", "open_checkpoint", "open_checkpoint_for", "checksum", "manifest", "num_layers", "get_layer",
+             "get_tensor", "check_file", "sum_open", "gpu_open", "gpu_discard", "close", "gpu_close", "sum_close",
+             "read", "gpu_read", "gpu_begin", "gpu_make"]
+    OPENS = {"open": "close", "open_checkpoint": "close", "open_checkpoint_for": "close", "gpu_open": "gpu_close",
+             "sum_open": "sum_close"}
 
     def run(self, calls):
         for at in range(calls):
@@ -130,7 +125,7 @@ class Caller:
             arguments = self.call(name)
             print(at, name, [getattr(argument, "value", argument) for argument in arguments], file=sys.stderr, flush=True)
             status = getattr(self.library, f"mxfp4_repack_{name}")(*arguments)
-            if name in ("manifest", "header", "num_layers") or name in self.OPENS.values():
+            if name in ("manifest", "num_layers") or name in self.OPENS.values():
                 continue
             assert status in STATUSES, status
             text = self.library.mxfp4_repack_last_error()

@@ -158,13 +158,10 @@ class Made(unittest.TestCase):
                     parts += [(name, begin, draw.randrange(size - begin + 1))
                               for begin in (draw.randrange(size + 1) for _ in range(12))]
                 self.assertTrue(all(pool.map(read, parts)), backend)
-                ring = np.empty(1 << 20, "u1")
-                full = other.stream(other.tensors, ring, 64 << 10, 3)
+                ring = [np.empty(48 << 10, "u1") for _ in "abc"]
                 got = {name: np.empty(one.info(name).nbytes, "u1") for name in one.tensors}
-                for run in iter(full.next, None):
-                    got[other.tensors[run.tensor]][run.begin:run.end] = ring[run.place:run.place + run.end - run.begin]
-                    full.give_back()
-                full.close()
+                for name, begin, size, at in other.read_through(other.tensors, ring, 3):
+                    got[name][begin:begin + size] = ring[at][:size]
                 for name in one.tensors:
                     self.assertTrue(np.array_equal(got[name], bytes_of(one, name)), name)
 
@@ -272,9 +269,8 @@ class Made(unittest.TestCase):
             out, cancel = np.empty(size, "u1"), ctypes.c_int32(1)
             options = structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=2,
                                           cancel=ctypes.addressof(cancel))
-            number = layer.tensors.index("w13_weight")
-            status = blob.functions.mxfp4_repack_read_part(blob.handle, 0, number, 0, out.ctypes.data, size,
-                                                           ctypes.byref(options))
+            request = structures.Request(0, layer.tensors.index("w13_weight"), 0, out.ctypes.data, size)
+            status = blob.functions.mxfp4_repack_read(blob.handle, ctypes.byref(request), 1, ctypes.byref(options))
             self.assertEqual(status, CANCELLED)
 
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from mxfp4_repack.arguments import whole_number
 from mxfp4_repack.errors import ArgumentError, NotFoundError, ReadError, SizeError
-from mxfp4_repack.native import RUNS_IN_RING, Bytes, NativeLayer, NativeStream
+from mxfp4_repack.native import Bytes, NativeLayer, NativeSum
 from mxfp4_repack.native_gpu import NativeGpu, NativeGpuRead, can_make, make_on_gpu
 from mxfp4_repack.tensors import (
     TensorInfo, import_torch, numpy_type, row_major, tensor_view, torch_device)
 
-_CHECK_RUN = 8 << 20
+_CHECK_BYTES = 32 << 20
 _CHECK_THREADS = 4
 _MOST_THREADS = 1024  # that the library takes
 
@@ -138,20 +138,18 @@ class Layer:
                                                        f"{info.nbytes} were asked for")
         self._file.read_into(self._numbers[name], begin, out, self._checked_threads(threads))
 
-    def stream(self, names: Sequence[str], ring: Bytes, run_bytes: int, threads: int) -> NativeStream:
-        """Reads tensors, one after another, through `ring`, in runs of at most `run_bytes`; the ring
-        holds at least RUNS_IN_RING runs. Threads fill the ring, and each tensor is compared with its
-        checksum."""
-        names = self._checked_names(names)
-        self._check_memory("ring", ring)
-        run_bytes = whole_number(run_bytes, self.path, "run_bytes")
-        if ring.size < RUNS_IN_RING * run_bytes or run_bytes < 1:
-            raise ArgumentError(self.path, "ring", f"{ring.size} bytes for runs of {run_bytes}")
-        threads = self._checked_threads(threads)
-        numbers = [self._numbers[self.info(name).name] for name in names]
-        if len(set(names)) < len(numbers):
-            raise ArgumentError(self.path, "names", f"{names} names a tensor twice")
-        return NativeStream(self._file, numbers, ring, run_bytes, threads)
+    def read_through(self, names: Sequence[str], ring: Sequence[Bytes], threads: int) -> Iterator[Tuple[str, int, int, int]]:
+        """Reads tensors, one after another, through `ring`: memories of one size, one at a time. Gives (name, begin, bytes,
+        number of the memory) of each part that was read; the next memory is filled when the next is asked for. Each
+        tensor is compared with its checksum before its last part is given."""
+        number = 0
+        for name in names:
+            size, total = self.info(name).nbytes, NativeSum(self._file)
+            for begin in range(0, size, ring[0].size):
+                part = ring[number][:size - begin]
+                self._file.read_into(self._numbers[name], begin, part, threads, total)
+                yield name, begin, part.size, number
+                number = (number + 1) % len(ring)
 
     def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> NativeGpuRead:
         """Begins to read whole tensors to the GPU; place() of what comes back says where to."""
@@ -172,13 +170,8 @@ class Layer:
 
     def check_tensors(self) -> None:
         """Reads and decodes every tensor; ChecksumError names the first that differs."""
-        ring = np.empty(RUNS_IN_RING * _CHECK_RUN, "u1")
-        stream = self.stream(self.tensors, ring, _CHECK_RUN, _CHECK_THREADS)
-        try:
-            while stream.next() is not None:
-                stream.give_back()
-        finally:
-            stream.close()
+        for _ in self.read_through(self.tensors, [np.empty(_CHECK_BYTES, "u1")], _CHECK_THREADS):
+            pass
 
     def _check_memory(self, name: str, memory: Any) -> None:
         """Raises ArgumentError unless threads may write to `memory` from end to end."""

@@ -5,8 +5,8 @@ is made once and used for every layer, and hand what is full to the GPU's copy e
 the tensors are allocated. The GPU sums what has arrived, and the sums are compared with the manifest's
 checksums. No thread needs the interpreter's lock.
 
-To another GPU, or without CUDA's driver, the calling thread copies what the library's threads read, on a
-stream of the loader's own.
+To another GPU, or without CUDA's driver, the calling thread reads with the library's threads into one part of
+a pinned ring while a stream of the loader's own copies the others.
 
 The tensors are allocated once, at their final size; no other GPU memory is used, and no copy to the GPU
 starts from pageable memory. To the CPU the threads write straight into the tensors.
@@ -17,13 +17,11 @@ import contextlib
 import os
 import re
 import threading
-from collections import deque
-from typing import Any, Deque, Dict, Mapping, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 import torch
 
 from mxfp4_repack.errors import DependencyError
-from mxfp4_repack.native import NativeStream
 from mxfp4_repack.native_gpu import NativeGpu, open_gpu
 from mxfp4_repack.readers import readers_of_rank
 from mxfp4_repack.tensors import TensorInfo, tensor_view
@@ -31,9 +29,7 @@ from mxfp4_repack.tensors import TensorInfo, tensor_view
 __all__ = ["Loader", "load", "load_into", "prepare", "release"]
 
 DEFAULT_RING_BYTES = 64 << 20  # a power of two: torch rounds pinned memory up to one
-# Without CUDA's driver:
-RUNS_IN_RING = 8
-RUNS_COPYING = 2  # while the next is read: a stream allows no more
+PARTS_OF_RING = 4  # without CUDA's driver: one is read while those before it are copied
 
 Layer = Any  # of layer.py, which imports this module
 Flats = Mapping[str, torch.Tensor]  # uint8, what tensors lie in, by the tensors' names
@@ -178,39 +174,24 @@ class Loader:
                 self._stream = torch.cuda.Stream()
                 self._ring = torch.empty(self.ring_bytes, dtype=torch.uint8, pin_memory=True)
         ring, gpu = self._ring, self._stream
-        # The threads read already while memory is allocated.
-        full = layer.stream([info.name for info in infos], ring.numpy(),
-                            self.ring_bytes // RUNS_IN_RING, self.threads)
+        flats = _allocate(infos, self.device) if given is None else given
+        parts = ring.split(self.ring_bytes // PARTS_OF_RING)[:PARTS_OF_RING]
+        copied = [torch.cuda.Event() for _ in parts]
         try:
-            flats = _allocate(infos, self.device) if given is None else given
             # Kernels of the caller's stream may still use the memory that torch just gave us.
             gpu.wait_stream(torch.cuda.current_stream(self.device))
             with torch.cuda.stream(gpu):
                 for info in infos:
                     if info.slack_bytes:
                         flats[info.name][info.nbytes:].zero_()
-                self._copy(full, [flats[info.name] for info in infos], ring, gpu)
+                for name, begin, size, at in layer.read_through([info.name for info in infos],
+                                                                [part.numpy() for part in parts], self.threads):
+                    flats[name][begin:begin + size].copy_(parts[at][:size], non_blocking=True)
+                    copied[at].record(gpu)
+                    copied[(at + 1) % len(parts)].synchronize()  # that part is filled next
         finally:
             gpu.synchronize()  # after an error too: copies must not outlive the tensors
-            full.close()
         return flats
-
-    @staticmethod
-    def _copy(full: NativeStream, flats: Sequence[torch.Tensor], ring: torch.Tensor,
-              gpu: torch.cuda.Stream) -> None:
-        copying: Deque[torch.cuda.Event] = deque()
-        spare = [torch.cuda.Event() for _ in range(RUNS_COPYING + 1)]
-        for run in iter(full.next, None):
-            source = ring[run.place:run.place + run.end - run.begin]
-            flats[run.tensor][run.begin:run.end].copy_(source, non_blocking=True)
-            event = spare.pop()
-            event.record(gpu)
-            copying.append(event)
-            if len(copying) > RUNS_COPYING:
-                oldest = copying.popleft()
-                oldest.synchronize()
-                full.give_back()
-                spare.append(oldest)
 
 
 _makes = ""

@@ -8,9 +8,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import threading
 from pathlib import Path
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Set, Tuple, Type
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple, Type
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,6 @@ from mxfp4_repack.errors import (
 from mxfp4_repack.structures import INT32, POINTER, SIZE
 
 Bytes = NDArray[np.uint8]
-RUNS_IN_RING = 4  # or more: two that the caller holds, the next, space left at the ring's end
 
 _NAME = "libmxfp4_repack.so.0"  # the number of the interface's version
 OK, _INPUT = 0, 3
@@ -61,7 +59,7 @@ def _declared(found: Any) -> Any:
             ("last_error", text, []),
             ("last_fault", ctypes.c_int, []),
             ("checksum", status, [POINTER, SIZE, text]),
-            ("open_with", status, [text, options, handle]),
+            ("open", status, [text, options, handle]),
             ("open_checkpoint", status, [text, text, handle]),
             ("open_checkpoint_for", status, [text, text, handle]),
             ("same_checkpoint", status, [text, text]),
@@ -71,12 +69,9 @@ def _declared(found: Any) -> Any:
             ("get_layer", status, [POINTER, SIZE, ctypes.POINTER(structures.Layer)]),
             ("get_tensor", status, [POINTER, SIZE, SIZE, ctypes.POINTER(structures.Tensor)]),
             ("check_file", status, [POINTER, SIZE, options]),
-            ("read_part", status, [POINTER, SIZE, SIZE, SIZE, POINTER, SIZE, options]),
-            ("stream_open", status, [POINTER, SIZE, ctypes.POINTER(SIZE), size, POINTER, SIZE, SIZE,
-                                     options, handle]),
-            ("stream_next", status, [POINTER, ctypes.POINTER(structures.Run)]),
-            ("stream_give_back", status, [POINTER]),
-            ("stream_close", None, [POINTER]),
+            ("sum_open", status, [handle]),
+            ("sum_close", None, [POINTER]),
+            ("read", status, requests[1:]),
             ("gpu_open", status, [INT32, options, handle]),
             ("gpu_begin", status, requests),
             ("gpu_read", status, requests),
@@ -120,41 +115,24 @@ class NativeBlob:
     are first used."""
 
     handle: Any = None  # where __init__ did not run: of a copy that pickle could not make
-    streams: Set[Any]  # open ones' handles
 
     def __init__(self, root: str, manifest_path: str, direct: bool) -> None:
         self.handle = POINTER()
         self.functions = library()
         options = structures.OpenOptions(ctypes.sizeof(structures.OpenOptions), direct=direct, lazy=1)
-        status = self.functions.mxfp4_repack_open_with(
+        status = self.functions.mxfp4_repack_open(
             os.fsencode(root), ctypes.byref(options), ctypes.byref(self.handle))
         self._opened(status, manifest_path)
 
     def _opened(self, status: int, file: str) -> None:
         if status != OK:
             raise _error(self.functions, status, [file])
-        self.streams = set()
-        self._process, self._getpid = os.getpid(), os.getpid
         size = ctypes.c_size_t()
         text = self.functions.mxfp4_repack_manifest(self.handle, ctypes.byref(size))
         self.manifest: bytes = ctypes.string_at(text, size.value)
 
-    def is_own(self) -> bool:
-        """False in a forked child, which has none of the library's threads."""
-        return self._getpid() == self._process
-
-    def close_stream(self, handle: Any) -> None:
-        """Ends the stream unless that was done."""
-        # A forked child has none of the threads that would have to end.
-        if handle in self.streams and self.is_own():
-            self.streams.discard(handle)
-            self.functions.mxfp4_repack_stream_close(handle)
-
     def __del__(self) -> None:
         if self.handle:
-            # Python ends the objects of a circle in any order, and a stream's threads read from the blob.
-            for stream in tuple(self.streams):
-                self.close_stream(stream)
             self.functions.mxfp4_repack_close(self.handle)
 
 
@@ -214,68 +192,15 @@ class NativeSafetensors(NativeBlob):
                             found.offset, found.bytes)
 
 
-class Run(NamedTuple):
-    """Bytes [begin, end) of a tensor, in the ring from byte `place` on."""
+class NativeSum:
+    """The checksum of a tensor's bytes as far as they were read, part after part."""
 
-    tensor: int  # index into those asked for
-    begin: int
-    end: int
-    place: int
-
-
-class NativeStream:
-    """Threads fill the ring while the caller copies out of it: full runs in the tensors' order. The caller
-    may hold two while it asks for the next. Each tensor is compared with its checksum before its last run
-    is given."""
-
-    def __init__(self, layer: "NativeLayer", tensors: Sequence[int], ring: Bytes, run_bytes: int,
-                 threads: int) -> None:
-        self._handle = POINTER()
-        self._lock = threading.RLock()  # a stream serves one thread at a time, and close() is one of its calls
-        self._layer, self._ring, blob = layer, ring, layer.blob()
-        self._blob = blob
-        self._order = {tensor: at for at, tensor in enumerate(tensors)}
-        options = structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=threads, verify=1)
-        numbers = (SIZE * len(tensors))(*tensors)
-        self._run = structures.Run(struct_size=ctypes.sizeof(structures.Run))
-        layer.check(blob.functions.mxfp4_repack_stream_open(
-            blob.handle, layer.number, numbers, len(tensors), ring.ctypes.data, ring.size, run_bytes,
-            ctypes.byref(options), ctypes.byref(self._handle)))
-        blob.streams.add(self._handle.value)
-
-    def next(self) -> Optional[Run]:
-        """Waits for the next run; None at the end. Raises what reading raises."""
-        with self._lock:
-            run = self._run
-            self._layer.check(self._blob.functions.mxfp4_repack_stream_next(self._open(), ctypes.byref(run)))
-            if run.bytes == 0:
-                return None
-            return Run(self._order[run.tensor], run.begin, run.begin + run.bytes,
-                       run.memory - self._ring.ctypes.data)
-
-    def _open(self) -> Any:
-        """The handle. ReadError: the stream was closed, or belongs to the process that this one was forked from."""
-        if not self._handle:
-            raise ReadError(self._layer.path, "", "the stream is closed")
-        if not self._blob.is_own():
-            raise ReadError(self._layer.path, "", "the stream is of the process that this one was forked from")
-        return self._handle
-
-    def give_back(self) -> None:
-        """Gives back the oldest run that the caller holds: its memory may be filled again."""
-        with self._lock:
-            self._layer.check(self._blob.functions.mxfp4_repack_stream_give_back(self._open()))
-
-    def close(self) -> None:
-        """Ends the stream: once this returned, nothing writes to the ring."""
-        with self._lock:
-            handle, self._handle = self._handle, POINTER()
-            if handle:
-                self._blob.close_stream(handle.value)
+    def __init__(self, layer: "NativeLayer") -> None:
+        self._functions, self.handle = layer.blob().functions, POINTER()
+        layer.check(self._functions.mxfp4_repack_sum_open(ctypes.byref(self.handle)))
 
     def __del__(self) -> None:
-        """The ring goes with this object, and threads write to it."""
-        self.close()
+        self._functions.mxfp4_repack_sum_close(self.handle)
 
 
 class NativeLayer:
@@ -321,14 +246,15 @@ class NativeLayer:
     def requests(self, tensors: Sequence[int], addresses: Optional[Sequence[int]] = None) -> Any:
         """What asks the library for the tensors of these numbers, whole; addresses: where to, if that is known."""
         return (structures.Request * len(tensors))(*(
-            structures.Request(self.number, tensor, 0, -1, address, self._sizes[tensor])
+            structures.Request(self.number, tensor, 0, address, self._sizes[tensor])
             for tensor, address in zip(tensors, addresses or [None] * len(tensors))))
 
-    def read_into(self, tensor: int, begin: int, out: Bytes, threads: int = 1) -> None:
+    def read_into(self, tensor: int, begin: int, out: Bytes, threads: int = 1, total: Optional[NativeSum] = None) -> None:
         """Fills `out` with bytes of a tensor from `begin` on. A whole tensor is compared with the manifest's
-        checksum, a part of a compressed file with those of its frames. Thread-safe."""
+        checksum, and so is the part that ends one, with `total` of those before it; another part of a compressed file
+        with those of its frames. Thread-safe."""
         blob, whole = self.blob(), out.size == self._sizes[tensor]
         options = structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=threads,
-                               verify=int(whole or self._compressed))
-        self.check(blob.functions.mxfp4_repack_read_part(
-            blob.handle, self.number, tensor, begin, out.ctypes.data, out.size, ctypes.byref(options)))
+                               verify=int(whole or total is not None or self._compressed))
+        request = structures.Request(self.number, tensor, begin, out.ctypes.data, out.size, total and total.handle)
+        self.check(blob.functions.mxfp4_repack_read(blob.handle, ctypes.byref(request), 1, ctypes.byref(options)))

@@ -20,8 +20,8 @@ class GpuOptions(ctypes.Structure):
 
 
 class Request(ctypes.Structure):
-    _fields_ = [("layer", SIZE), ("tensor", SIZE), ("first_expert", SIZE),
-                ("num_experts", SIZE), ("memory", POINTER), ("bytes", SIZE)]
+    _fields_ = [("layer", SIZE), ("tensor", SIZE), ("begin", SIZE), ("memory", POINTER), ("bytes", SIZE),
+                ("sum", POINTER)]
 
 
 class Held(ctypes.Structure):
@@ -38,8 +38,3 @@ class Tensor(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("dtype", ctypes.c_char_p),
                 ("shape", ctypes.POINTER(SIZE)), ("num_dims", SIZE), ("offset", SIZE), ("bytes", SIZE),
                 ("expert_bytes", SIZE)]
-
-
-class Run(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("tensor", SIZE), ("begin", SIZE),
-                ("bytes", SIZE), ("memory", POINTER)]
