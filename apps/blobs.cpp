@@ -3,19 +3,18 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <system_error>
 
 #include "apps/text_layout.hpp"
 #include "formats/checkpoint/blob_source.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/source_sample.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/visible.hpp"
 
 namespace mxfp4 {
 std::optional<std::string> other_checkpoint(const std::filesystem::path& path,
                                             const Manifest& manifest) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(path / kBlobFolder, ignored)) return std::nullopt;
+  if (!is_folder_at(path / kBlobFolder)) return std::nullopt;
   std::unique_ptr<Source> source;
   try {
     source = open_source(path);

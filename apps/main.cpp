@@ -32,6 +32,7 @@
 #include "apps/usage_errors.hpp"
 #include "apps/version.hpp"
 #include "formats/os/available_threads.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"
 #include "lib/exec/pipeline.hpp"
@@ -243,6 +244,7 @@ int run(int argc, char** argv) {
     if (line.version) return print_version(*console);
     if (!line.run) throw Error::usage("no command").hint("mxfp4-repack --help shows them");
     choose_instruction_set();
+    const auto far = mxfp4::keep_far_files();
     (void)mxfp4::seconds_between_lines();  // a wrong number is an error before the work
     choose_threads(line);
     return line.run(*console);

@@ -12,8 +12,8 @@
 #include "apps/text_layout.hpp"
 #include "formats/checkpoint/blob_source.hpp"
 #include "formats/conversion/restore.hpp"
-#include "formats/os/file.hpp"
 #include "formats/output/observe.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -30,7 +30,7 @@ std::vector<FileStatus> describe_manifests(const std::vector<fs::path>& blobs) {
   std::vector<FileStatus> files;
   for (const fs::path& blob : blobs) {
     const fs::path path = blob / kManifestName;
-    files.push_back(in_file(path.string(), [&] { return describe_file(path); }));
+    files.push_back(in_file(path.string(), [&] { return status_at(path); }));
   }
   return files;
 }

@@ -10,6 +10,7 @@
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/input_fault.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/run_on_threads.hpp"
 
@@ -94,7 +95,7 @@ std::vector<std::string> check_layer(const fs::path& path, const Manifest& manif
                                      const ManifestLayer& layer, ReadFrom from,
                                      const std::function<void(int64_t)>& progress) {
   return in_file(path.string(), [&] {
-    PositionedFile file(path);
+    PositionedFile file = file_at(path);
     if (from == ReadFrom::kDevice) file.forget_cached();
     LayerReader reader(std::move(file));
     require_description(reader, manifest, layer);
@@ -149,7 +150,8 @@ std::vector<std::string> check_layer_sizes(const fs::path& directory, const Mani
   for (const ManifestLayer& layer : manifest.layers) {
     const fs::path path = directory / layer.file;
     std::error_code error;
-    const auto size = static_cast<int64_t>(fs::file_size(path, error));
+    const auto size =
+        is_address(path) ? status_at(path).size : static_cast<int64_t>(fs::file_size(path, error));
     if (error) {
       findings.push_back(
           fmt::format("{}: {}", path.string(),
@@ -168,7 +170,7 @@ std::vector<std::string> check_layer_headers(const fs::path& directory, const Ma
     const fs::path path = directory / layer.file;
     gather(findings, [&] {
       in_file(path.string(),
-              [&] { require_description(LayerReader(PositionedFile(path)), manifest, layer); });
+              [&] { require_description(LayerReader(file_at(path)), manifest, layer); });
     });
   }
   return findings;

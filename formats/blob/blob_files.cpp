@@ -6,8 +6,7 @@
 #include <set>
 
 #include "formats/blob/gather.hpp"
-#include "formats/os/directory.hpp"
-#include "formats/os/file.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -24,7 +23,7 @@ std::vector<std::string> check_index(const fs::path& directory, const Manifest& 
   const fs::path index = directory / kIndexName;
   gather(findings, [&] {
     in_file(index.string(), [&] {
-      if (read_text_file(index, kMaxIndexBytes) != write_index(manifest)) {
+      if (text_at(index, kMaxIndexBytes) != write_index(manifest)) {
         throw Error::input("differs from the manifest");
       }
     });
@@ -44,18 +43,11 @@ std::vector<std::string> check_other_files(const fs::path& directory, const Mani
   std::vector<std::string> findings;
   std::set<std::string> known;
   for (const ManifestLayer& layer : manifest.layers) known.insert(layer.file);
-  std::error_code error;
-  const std::vector<fs::directory_entry> entries = list_directory(directory, error);
-  if (error) {
-    throw Error::input(fmt::format("cannot be listed: {}", error.message()))
-        .in_file(directory.string());
-  }
-  for (const fs::directory_entry& entry : entries) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : in_file(directory.string(), [&] { return names_at(directory); })) {
     if (name.starts_with('.')) continue;  // a temporary file of a writer that runs or was killed
     if (name.find(".safetensors") != std::string::npos && name != kIndexName &&
         !known.contains(name)) {
-      findings.push_back(fmt::format("{}: not in the manifest", entry.path().string()));
+      findings.push_back(fmt::format("{}: not in the manifest", (directory / name).string()));
     }
   }
   return findings;

@@ -11,8 +11,7 @@
 #include <utility>
 
 #include "formats/blob/layout_facts.hpp"
-#include "formats/os/directory.hpp"
-#include "formats/os/file.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -23,10 +22,7 @@ namespace fs = std::filesystem;
 // A manifest of 128 ranks x 100 layers stays far below this.
 constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 
-bool has_manifest(const fs::path& directory) {
-  std::error_code ignored;
-  return fs::exists(directory / kManifestName, ignored);
-}
+bool has_manifest(const fs::path& directory) { return exists_at(directory / kManifestName); }
 
 // The name of a directory, also if the path is "." or ends in a slash.
 std::string name_of(const fs::path& directory) {
@@ -59,14 +55,22 @@ uint64_t next_id() {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+// The names in a folder; none if it cannot be listed.
+std::vector<std::string> names_if_any(const fs::path& folder) {
+  try {
+    return names_at(folder);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 // `path` itself, or its rank directories in order.
 std::vector<fs::path> blobs_in(const fs::path& path) {
   if (has_manifest(path)) return {path};
   std::vector<fs::path> found;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : list_directory(path, ignored)) {
+  for (const std::string& name : names_if_any(path)) {
     // A directory without a manifest counts: the blob is incomplete, and reading it will say so.
-    if (is_rank_directory(entry.path().filename().string())) found.push_back(entry.path());
+    if (is_rank_directory(name)) found.push_back(path / name);
   }
   std::ranges::sort(found);
   return found;
@@ -82,13 +86,11 @@ std::vector<fs::path> find_blobs(const fs::path& path) {
 std::optional<Error> part_of_blob(const fs::path& directory) {
   if (has_manifest(directory)) return std::nullopt;
   // A compressed layer is only a blob's; a plain one may be what unpack wrote, which has no index.
-  std::error_code ignored;
-  const bool indexed = fs::exists(directory / kIndexName, ignored);
-  for (const fs::directory_entry& entry : list_directory(directory, ignored)) {
-    const std::string name = entry.path().filename().string();
+  const bool indexed = exists_at(directory / kIndexName);
+  for (const std::string& name : names_if_any(directory)) {
     const bool compressed = name.ends_with(".zst");
     if ((!compressed && !indexed) || !is_layer_file_name(name)) continue;
-    if (!compressed && !is_packed_layer(entry.path())) continue;
+    if (!compressed && !is_packed_layer(directory / name)) continue;
     return Error::input(fmt::format("layer files of a blob, but no {}", kManifestName))
         .in_file(directory.string())
         .hint(
@@ -144,7 +146,7 @@ std::string missing_ranks(const fs::path& path, const std::vector<Manifest>& man
 Manifest read_manifest(const fs::path& directory) {
   const fs::path path = directory / kManifestName;
   return in_file(path.string(), [&] {
-    Manifest manifest = parse_manifest(read_text_file(path, kMaxManifestBytes));
+    Manifest manifest = parse_manifest(text_at(path, kMaxManifestBytes));
     check_layout_facts(manifest);
     return manifest;
   });
@@ -159,7 +161,7 @@ bool is_packed_layer(const fs::path& path) {
 }
 
 LayerReader::LayerReader(const fs::path& path)
-    : LayerReader(in_file(path.string(), [&] { return LayerReader(PositionedFile(path)); })) {}
+    : LayerReader(in_file(path.string(), [&] { return LayerReader(file_at(path)); })) {}
 
 LayerReader::LayerReader(PositionedFile file) : id_(next_id()), file_(std::move(file)) {
   const auto read = [&](int64_t offset, int64_t bytes) {

@@ -6,6 +6,7 @@
 
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/gather.hpp"
+#include "formats/remote/files_at.hpp"
 
 namespace mxfp4 {
 
@@ -14,8 +15,7 @@ namespace fs = std::filesystem;
 void require_bytes(const fs::path& path, int64_t size, const std::string* sum, ReadFrom from,
                    const std::function<void()>& between) {
   in_file(path.string(), [&] {
-    const PositionedFile file =
-        from == ReadFrom::kDevice ? open_past_cache(path) : PositionedFile(path);
+    const PositionedFile file = from == ReadFrom::kDevice ? open_past_cache(path) : file_at(path);
     if (file.size() != size) {
       throw Error::input(fmt::format("{} bytes, {} in the manifest", file.size(), size));
     }

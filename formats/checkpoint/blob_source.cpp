@@ -20,6 +20,7 @@
 #include "formats/checkpoint/blob_tensors.hpp"
 #include "formats/checkpoint/described_source.hpp"
 #include "formats/checkpoint/latest.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/pool.hpp"
 #include "lib/layouts/output.hpp"
@@ -215,6 +216,10 @@ class RestoredSource final : public Source {
   [[nodiscard]] bool reads_in_parallel() const override { return true; }
   [[nodiscard]] int64_t read_bytes() const override { return read_bytes_; }
 
+  void check_unchanged() const override {
+    for (const FileStatus& then : files()) require_same(then, describe(then.path));
+  }
+
   void read(size_t index, int64_t offset, MutableBytes out) override {
     const BlobPlace& place = tensors_.places[index];
     while (!out.empty()) {
@@ -232,7 +237,7 @@ class RestoredSource final : public Source {
 
  private:
   static FileStatus describe(const fs::path& path) {
-    return in_file(path.string(), [&] { return describe_file(path); });
+    return in_file(path.string(), [&] { return status_at(path); });
   }
 
   Ranks ranks_;

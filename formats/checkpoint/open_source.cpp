@@ -13,13 +13,12 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/seekable_zstd.hpp"
 #include "formats/checkpoint/blob_source.hpp"
-#include "formats/checkpoint/far_source.hpp"
 #include "formats/checkpoint/other_files.hpp"
 #include "formats/checkpoint/raw_source.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/hdf5/hdf5_source.hpp"
 #include "formats/os/positioned_file.hpp"
-#include "formats/remote/far_folder.hpp"
+#include "formats/remote/files_at.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 
@@ -30,18 +29,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kRawManifest = "manifest.json";
 
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 // Whether the experts of `dir` are those of a blob: of its own, or of the one in its folder, around
 // which lies the rest of the model. A blob that somebody put into a checkpoint stands for nothing
 // there: it may be of another one.
 bool is_blob(const fs::path& dir) {
   const std::vector<fs::path> ranks = find_blobs(dir);
   const auto finished = std::ranges::find_if(
-      ranks, [](const fs::path& blob) { return is_there(blob / kManifestName); });
+      ranks, [](const fs::path& blob) { return exists_at(blob / kManifestName); });
   if (finished == ranks.end()) return false;
   const bool inside = *finished->lexically_relative(dir).begin() == kBlobFolder;
   return !inside || !holds_safetensors(dir) || !read_manifest(*finished).rest.empty();
@@ -62,7 +56,7 @@ std::unique_ptr<Source> open_directory(const fs::path& dir) {
   if (const auto part = part_of_blob(dir)) throw Error(*part);
   const fs::path manifest = dir / kRawManifest;
   const bool safetensors = holds_safetensors(dir);
-  if (is_there(manifest) && (!safetensors || is_raw_manifest(manifest))) return open_raw(manifest);
+  if (exists_at(manifest) && (!safetensors || is_raw_manifest(manifest))) return open_raw(manifest);
   if (safetensors) return open_safetensors(dir);
   throw Error::input(fmt::format("no checkpoint here: looked for *.safetensors, "
                                  "model.safetensors.index.json and a raw dump's {}",
@@ -116,9 +110,7 @@ std::unique_ptr<Source> open_file(const fs::path& path) {
 }  // namespace
 
 std::unique_ptr<Source> open_source(const fs::path& path) {
-  if (is_address(path.string())) return open_far_source(path.string());
-  std::error_code error;
-  if (fs::is_directory(path, error)) return open_directory(path);
+  if (is_folder_at(path)) return open_directory(path);
   refuse_hub_name(path);
   return open_file(path);
 }

@@ -12,7 +12,9 @@ namespace mxfp4 {
 
 PositionedSource::PositionedSource(SourceContents contents,
                                    std::vector<std::optional<Sha256Digest>> checksums)
-    : Source(std::move(contents)), checksums_(std::move(checksums)) {
+    : Source(std::move(contents)),
+      start_(is_far() ? std::filesystem::path() : current_directory()),
+      checksums_(std::move(checksums)) {
   for (size_t i = 0; i < files().size(); ++i) file_of_.emplace(files()[i].path.string(), i);
   for (const SourceTensor& tensor : tensors()) {
     if (file_of_.contains(tensor.file) && tensor.file_offset) continue;
@@ -34,8 +36,18 @@ void PositionedSource::read_bytes_of(size_t index, int64_t offset, MutableBytes 
 
 void PositionedSource::check_unchanged() const {
   for (const FileStatus& then : files()) {
-    in_file(then.path.string(), [&] { require_same(then, describe_file(start_ / then.path)); });
+    in_file(then.path.string(), [&] { require_same(then, status_at(start_ / then.path)); });
   }
+}
+
+void PositionedSource::expect(const std::vector<SourceRange>& ranges) {
+  if (!is_far()) return;
+  std::vector<RangeAt> wanted;
+  for (const SourceRange& range : ranges) {
+    const SourceTensor& tensor = tensors()[range.tensor];
+    wanted.push_back({tensor.file, *tensor.file_offset + range.offset, range.bytes});
+  }
+  expect_at(wanted);
 }
 
 PositionedSource::Place PositionedSource::place_of(size_t index) const {
@@ -44,7 +56,7 @@ PositionedSource::Place PositionedSource::place_of(size_t index) const {
   auto file = opened_.get(number, 0, [&] {
     return in_file(tensor.file, [&] {
       const FileStatus& then = files()[number];
-      auto opened = std::make_shared<PositionedFile>(start_ / then.path);
+      auto opened = std::make_shared<PositionedFile>(file_at(start_ / then.path));
       if (opened->size() == then.size) return opened;
       throw Error::input(fmt::format("changed while it was read: {} bytes, {} when it was opened",
                                      opened->size(), then.size));

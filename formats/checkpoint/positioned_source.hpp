@@ -16,6 +16,7 @@
 #include "formats/checksum/sha256.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/positioned_file.hpp"
+#include "formats/remote/files_at.hpp"
 #include "formats/source/source.hpp"
 
 namespace mxfp4 {
@@ -35,7 +36,8 @@ class PositionedSource final : public Source {
 
   // Thread-safe. The first read of a tensor that has a checksum reads the whole tensor and compares.
   void read(size_t index, int64_t offset, MutableBytes out) override;
-  [[nodiscard]] bool reads_in_parallel() const override { return true; }
+  [[nodiscard]] bool reads_in_parallel() const override { return !is_far(); }
+  void expect(const std::vector<SourceRange>& ranges) override;
   void check_unchanged() const override;
 
   // Opens the tensor's file, unless it is one of those that were used last. Thread-safe. Throws
@@ -53,8 +55,9 @@ class PositionedSource final : public Source {
   void verify_once(size_t index);
   void read_bytes_of(size_t index, int64_t offset, MutableBytes out) const;
 
-  std::filesystem::path start_ = current_directory();  // files are opened and looked at later
-  std::unordered_map<std::string, size_t> file_of_;    // path -> index in files()
+  std::shared_ptr<FarSession> far_ = keep_far_files();
+  std::filesystem::path start_;  // empty for a far one; files are opened and looked at later
+  std::unordered_map<std::string, size_t> file_of_;  // path -> index in files()
   // A checkpoint may have more files than a process may open.
   static constexpr size_t kMostFiles = 256;
   mutable Latest<size_t, PositionedFile> opened_{kMostFiles};

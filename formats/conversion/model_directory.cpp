@@ -27,7 +27,7 @@ RestPlan plan_model_directory(const OpenedCheckpoint& checkpoint,
   RestPlan rest = plan_rest(*checkpoint.source, checkpoint.model.rest);
   std::vector<SideFile> side;
   if (checkpoint.source->is_far()) {
-    side = fetch_side_files(*checkpoint.source, warnings);
+    side = fetch_side_files(checkpoint.path, warnings);
   } else if (checkpoint.source->kind() == "safetensors") {
     std::error_code error;
     const bool one_file = !fs::is_directory(checkpoint.path, error);

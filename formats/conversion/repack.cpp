@@ -6,6 +6,7 @@
 #include "formats/conversion/memory_budget.hpp"
 #include "formats/conversion/model_directory.hpp"
 #include "formats/conversion/source_sample.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
 #include "lib/exec/pool.hpp"
@@ -46,7 +47,7 @@ void name_source(const Source& source, SourceSummary& summary) {
   }
   summary.kind = source.kind();
   for (const FileStatus& file : source.files()) {
-    summary.files.push_back({file.path.filename().string(), file.size, source.sha256_of(file)});
+    summary.files.push_back({file.path.filename().string(), file.size, sha256_at(file.path)});
   }
 }
 

@@ -13,6 +13,7 @@
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/file.hpp"
+#include "formats/remote/files_at.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "formats/source/natural_order.hpp"
 #include "lib/core/checked.hpp"
@@ -25,6 +26,20 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kCopyPiece = int64_t{8} << 20;
+
+// What lies beside the weights, where a server does not list its files.
+constexpr std::array kUsualNames = {"chat_template.jinja",
+                                    "generation_config.json",
+                                    "merges.txt",
+                                    "special_tokens_map.json",
+                                    "tokenizer.json",
+                                    "tokenizer.model",
+                                    "vocab.json",
+                                    "tokenizer_config.json",
+                                    "processor_config.json",
+                                    "added_tokens.json",
+                                    "tiktoken.model",
+                                    "preprocessor_config.json"};
 
 // At least the bytes that one tensor takes in a header: up to six for each byte of its name
 // (\u00XX), two offsets, eight dimensions.
@@ -267,18 +282,21 @@ std::vector<SideFile> find_side_files(const fs::path& checkpoint,
   return files;
 }
 
-std::vector<SideFile> fetch_side_files(Source& source, std::vector<std::string>& warnings) {
+std::vector<SideFile> fetch_side_files(const fs::path& checkpoint,
+                                       std::vector<std::string>& warnings) {
   std::vector<SideFile> files;
-  bool complete = false;
-  for (const std::string& name : source.names_beside(complete)) {
-    if (!is_side_name(name)) continue;
-    std::optional<std::string> text = source.text_beside(name, kMaxSideFile);
-    if (!text) {
-      if (complete) warnings.push_back(fmt::format("{}: too large, not copied", name));
+  bool complete = true;
+  std::vector<std::string> names = names_at(checkpoint, &complete);
+  if (!complete) names.assign(kUsualNames.begin(), kUsualNames.end());
+  for (const std::string& name : names) {
+    const fs::path path = checkpoint / name;
+    if (!is_side_name(name) || (!complete && !is_listed_at(path))) continue;
+    if (status_at(path).size > kMaxSideFile) {
+      warnings.push_back(fmt::format("{}: too large, not copied", name));
       continue;
     }
     refuse_name(name);
-    files.push_back({.name = name, .from = {}, .text = std::move(*text)});
+    files.push_back({.name = name, .from = {}, .text = text_at(path, kMaxSideFile)});
     files.back().size = static_cast<int64_t>(files.back().text.size());
   }
   if (!complete) {

@@ -66,7 +66,7 @@ struct RestPlan {
                                                     std::vector<std::string>& warnings);
 
 // The same of a far checkpoint, with their texts.
-[[nodiscard]] std::vector<SideFile> fetch_side_files(Source& source,
+[[nodiscard]] std::vector<SideFile> fetch_side_files(const std::filesystem::path& checkpoint,
                                                      std::vector<std::string>& warnings);
 
 // The entries of the files that write_rest() would write. Calls `between` every few MB. Throws

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/checksum/checksum.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/exec/run_on_threads.hpp"
 #include "lib/load/describe_published.hpp"
 
@@ -86,7 +87,7 @@ std::vector<std::string> samples_of(Source& source, const std::vector<Sampled>& 
 std::optional<std::string> other_file(const Manifest& manifest, const Source& source) {
   std::map<std::string, std::string> there;  // SHA-256 by name
   for (const FileStatus& file : source.files()) {
-    there.emplace(file.path.filename().string(), source.sha256_of(file));
+    there.emplace(file.path.filename().string(), sha256_at(file.path));
   }
   const auto holds_experts = [&](const std::string& name) {
     return std::ranges::any_of(manifest.layers, [&](const ManifestLayer& layer) {

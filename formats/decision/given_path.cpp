@@ -7,6 +7,7 @@
 
 #include "formats/decision/opened_checkpoint.hpp"
 #include "formats/decision/unfinished.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -18,10 +19,10 @@ namespace fs = std::filesystem;
 Error no_blob(const fs::path& path) {
   std::error_code ignored;
   const std::string name = path.string();
-  if (!fs::exists(path, ignored)) {
+  if (!is_address(path) && !fs::exists(path, ignored)) {
     return Error::input("cannot be opened: No such file or directory").in_file(name);
   }
-  if (!fs::is_directory(path, ignored)) {
+  if (!is_folder_at(path)) {
     return Error::input("not a directory; a blob is one").in_file(name);
   }
   std::error_code unseen;

@@ -24,6 +24,7 @@ std::string shards_text(const std::vector<JournalContent>& journals) {
 }
 
 void refuse_unfinished(const fs::path& path) {
+  if (is_address(path)) return;
   std::error_code ignored;
   if (fs::exists(path, ignored) && !fs::is_empty(path, ignored)) return;
   std::vector<JournalContent> journals;

@@ -10,8 +10,8 @@
 #include "formats/blob/layout_facts.hpp"
 #include "formats/blob/raw_frames.hpp"
 #include "formats/loader/arriving_sum.hpp"
-#include "formats/os/file.hpp"
 #include "formats/os/input_fault.hpp"
+#include "formats/remote/files_at.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/run_on_threads.hpp"
@@ -79,10 +79,13 @@ void read_plain(const PositionedFile& file, int64_t offset, MutableBytes out, Bu
 }  // namespace
 
 BlobLoader::BlobLoader(const std::filesystem::path& directory, bool direct, bool lazy)
-    : directory_(directory), direct_(direct) {
+    : directory_(directory),
+      start_(is_address(directory) ? std::filesystem::path() : current_directory()),
+      direct_(direct) {
+  const auto far = keep_far_files();  // as long as no layer file is open
   const std::filesystem::path path = directory / kManifestName;
   in_context(path.string(), [&] {
-    manifest_text_ = read_text_file(path, kMaxLoadedManifestBytes);
+    manifest_text_ = text_at(path, kMaxLoadedManifestBytes);
     manifest_ = parse_manifest(manifest_text_);
     // Every reader knows the loaded layout. A packed one may be a newer program's.
     if (manifest_.layout == kLoadedLayoutId) check_layout_facts(manifest_);
@@ -105,7 +108,7 @@ const BlobLoader::Layer& BlobLoader::opened(size_t layer) const {
 
 BlobLoader::Layer BlobLoader::open_layer(const ManifestLayer& stated) const {
   const std::filesystem::path path = directory_ / stated.file;
-  PositionedFile file(start_ / path);
+  PositionedFile file = file_at(start_ / path);
   if (file.size() != stated.size) {
     throw InputFault(Fault::kSize,
                      fmt::format("{} bytes, {} in the manifest", file.size(), stated.size));

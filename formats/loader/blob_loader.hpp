@@ -66,7 +66,7 @@ class BlobLoader final : public LoadSource {
                             FrameCheck check, ChecksumPart* sum);
 
   std::filesystem::path directory_;
-  std::filesystem::path start_ = current_directory();  // layers' files may be opened later
+  std::filesystem::path start_;  // empty for a far blob; layers' files may be opened later
   bool direct_ = false;
   std::vector<std::unique_ptr<LayerSlot>> layers_;
 };

@@ -62,6 +62,14 @@ size_t InputFile::read_some(char* out, size_t size) const {
   }
 }
 
+bool is_address(const std::filesystem::path& path) {
+  const std::string_view text = path.native();
+  const size_t scheme = text.find("://");
+  return scheme != std::string_view::npos && scheme > 0 &&
+         text.substr(0, scheme).find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+") ==
+             std::string_view::npos;
+}
+
 FileStatus describe_file(const std::filesystem::path& path) {
   struct stat st {};
   if (::stat(path.c_str(), &st) != 0) throw input_error("cannot be opened");

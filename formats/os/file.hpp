@@ -11,6 +11,9 @@
 
 namespace mxfp4 {
 
+// Whether a path is an address of a file on another machine: it has a scheme, "hf://".
+[[nodiscard]] bool is_address(const std::filesystem::path& path);
+
 struct FileStatus {
   std::filesystem::path path;
   int64_t size = 0;      // bytes

@@ -70,6 +70,9 @@ PositionedFile::PositionedFile(int descriptor)
   examine();
 }
 
+PositionedFile::PositionedFile(std::shared_ptr<const FarBytes> far)
+    : far_(std::move(far)), size_(far_->size()) {}
+
 // Takes the size; closes what is not a regular file.
 void PositionedFile::examine() {
   struct stat status {};
@@ -86,11 +89,13 @@ void PositionedFile::examine() {
 
 PositionedFile::PositionedFile(PositionedFile&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)),
+      far_(std::move(other.far_)),
       size_(other.size_),
       alignment_(other.alignment_) {}
 
 PositionedFile& PositionedFile::operator=(PositionedFile&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
+  std::swap(far_, other.far_);
   std::swap(size_, other.size_);
   std::swap(alignment_, other.alignment_);
   return *this;
@@ -101,6 +106,7 @@ PositionedFile::~PositionedFile() {
 }
 
 void PositionedFile::make_direct() {
+  if (far_) return;
   const int64_t alignment = direct_alignment(descriptor_);
   if (alignment > 0 && set_direct(descriptor_, true)) alignment_ = alignment;
 }
@@ -122,6 +128,10 @@ ConstBytes PositionedFile::read_direct(int64_t offset, int64_t bytes, MutableByt
   size_t room = memory.size();
   std::align(static_cast<size_t>(alignment_), static_cast<size_t>(whole), aligned, room);
   auto* const to = static_cast<std::byte*>(aligned);
+  if (far_) {
+    far_->read(begin, {to, static_cast<size_t>(needed)});
+    return {to, static_cast<size_t>(bytes)};
+  }
   bool direct = true;
   const auto read_ordinarily = [&] { set_direct(descriptor_, direct = false); };
   Interrupts interrupts;
@@ -150,6 +160,13 @@ void PositionedFile::read(int64_t offset, MutableBytes out) const {
 }
 
 void PositionedFile::read(int64_t offset, std::span<const MutableBytes> parts) const {
+  if (far_) {
+    for (const MutableBytes part : parts) {
+      far_->read(offset, part);
+      offset += std::ssize(part);
+    }
+    return;
+  }
   constexpr size_t kPartsAtOnce = 64;
   std::array<iovec, kPartsAtOnce> vector{};
   size_t done = 0;  // of the first part

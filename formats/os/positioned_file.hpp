@@ -5,11 +5,21 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
+
+// A file that is not on this machine.
+class FarBytes {
+ public:
+  virtual ~FarBytes() = default;
+  [[nodiscard]] virtual int64_t size() const = 0;
+  // Fills `out` with the bytes from `offset` on. Thread-safe. Throws Error::input naming the file.
+  virtual void read(int64_t offset, MutableBytes out) const = 0;
+};
 
 class PositionedFile {
  public:
@@ -18,6 +28,8 @@ class PositionedFile {
   // The same of an open file, whose descriptor is copied. The two share their flags: after
   // make_direct() the other one is direct, too.
   explicit PositionedFile(int descriptor);
+  // Never direct.
+  explicit PositionedFile(std::shared_ptr<const FarBytes> far);
   PositionedFile(PositionedFile&& other) noexcept;
   PositionedFile& operator=(PositionedFile&& other) noexcept;
   ~PositionedFile();
@@ -47,6 +59,7 @@ class PositionedFile {
   void examine();
 
   int descriptor_ = -1;
+  std::shared_ptr<const FarBytes> far_;  // in place of the descriptor
   int64_t size_ = 0;
   int64_t alignment_ = 1;  // of offsets, sizes and memory of direct reads
 };

@@ -7,9 +7,15 @@
 
 namespace mxfp4 {
 
+// Keys of object storage; without an id requests are not signed.
+struct S3Keys {
+  std::string id{}, secret{}, token{}, region{};
+};
+
 // With what a server is asked, and what to tell a user whom it refuses. Secrets are in no message.
 struct FarAccess {
-  std::string bearer{};   // a token
+  std::string bearer{};  // a token
+  S3Keys s3{};
   bool netrc = false;     // the user's ~/.netrc may name the host
   std::string refused{};  // the hint for 401 and 403
   std::string missing{};  // the hint for 404

@@ -1,86 +1,77 @@
 #include "formats/remote/far_folder.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <system_error>
 #include <utility>
 
-#include "formats/remote/url.hpp"
+#include "formats/os/file.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
 namespace {
 
-constexpr std::string_view kForms = "an address is https://HOST/DIR/ or hf://ORG/MODEL[@REVISION]";
+constexpr const char* kForms =
+    "an address is https://HOST/DIR/, hf://ORG/MODEL[@REVISION] or s3://BUCKET/PREFIX";
 
-// A plain server does not list its files: those that a checkpoint begins with are asked for.
-constexpr std::array<const char*, 3> kFirstFiles = {"config.json", "model.safetensors.index.json",
-                                                    "model.safetensors"};
-
-FarFolder open_plain_folder(Fetcher& fetcher, const std::string& address) {
-  if (address.find_first_of("?#@") != std::string::npos) {
-    throw Error::usage(address + ": an address has no ?, # or @").hint(std::string(kForms));
+FarFolder open_plain_folder(const std::string& root) {
+  if (root.find_first_of("?#@") != std::string::npos) {
+    throw Error::usage(root + ": an address has no ?, # or @").hint(kForms);
   }
-  FarFolder folder{.address = address, .base = address + "/", .access = {}, .listed = false};
+  FarFolder folder{.base = root + "/", .access = {}, .listed = false};
   folder.access = std::make_shared<FarAccess>(
       FarAccess{.netrc = true,
                 .refused = "~/.netrc names a server's user and password, for https",
-                .missing = "the address is of a directory with config.json and *.safetensors"});
-  std::vector<FarTicket> first;
-  first.reserve(kFirstFiles.size());
-  for (const char* name : kFirstFiles) first.push_back(fetcher.ask_front(folder.file(name), 1));
-  for (size_t i = 0; i < first.size(); ++i) {
-    if (fetcher.wait_if_there(first[i]) != nullptr) folder.names.emplace_back(kFirstFiles[i]);
-  }
-  if (folder.names.empty()) static_cast<void>(fetcher.wait(first.front()));
+                .missing = "the address is of a directory with config.json and *.safetensors, or "
+                           "of a blob's"});
   return folder;
 }
 
 }  // namespace
-
-bool is_address(std::string_view text) {
-  const size_t scheme = text.find("://");
-  return scheme != std::string_view::npos && scheme > 0 &&
-         text.substr(0, scheme).find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+") ==
-             std::string_view::npos;
-}
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
-std::shared_ptr<FarFile> FarFolder::file(const std::string& name) const {
-  return std::make_shared<FarFile>(
-      FarFile{.name = address + "/" + name, .url = base + escaped(name), .access = access});
+std::string fetch_text(Fetcher& fetcher, FarFile file) {
+  constexpr int64_t kMost = int64_t{16} << 20;
+  const auto asked = std::make_shared<FarFile>(std::move(file));
+  const FarTicket front = fetcher.ask_front(asked, kMost);
+  const UninitializedBytes& text = fetcher.wait(front);
+  if (asked->size > kMost) throw Error::input("too long").in_file(asked->name);
+  return {reinterpret_cast<const char*>(text.data()), text.size()};
 }
 
-std::filesystem::path FarFolder::cached(const std::string& name) const {
-  std::error_code ignored;
-  std::filesystem::path path = cache / name;
-  if (cache.empty() || !std::filesystem::is_regular_file(path, ignored)) return {};
-  return path;
+std::string user_text(const std::filesystem::path& path) {
+  constexpr int64_t kMost = int64_t{64} << 10;
+  try {
+    return read_text_file(path, kMost);
+  } catch (const Error&) {
+    return "";
+  }
 }
 
-FarFolder open_far_folder(Fetcher& fetcher, const std::string& address) {
-  const size_t end = address.find_last_not_of('/') + 1;
-  const std::string whole = address.substr(0, end);
-  const size_t scheme = whole.find("://");
-  if (scheme == std::string::npos || scheme + 3 >= end) {
-    throw Error::usage(address + ": names nothing").hint(std::string(kForms));
+std::string root_of(const std::string& address) {
+  if (!address.starts_with("hf://")) return address;
+  // A revision may have two slashes: "refs/pr/1".
+  size_t end = address.find('/', address.find('/', 5) + 1);
+  const size_t at = address.find('@');
+  if (at < end && (address.substr(at + 1).starts_with("refs/pr/") ||
+                   address.substr(at + 1).starts_with("refs/convert/"))) {
+    end = address.find('/', address.find('/', end + 1) + 1);
   }
-  const std::string kind = whole.substr(0, scheme);
-  FarFolder folder;
-  if (kind == "https" || kind == "http") {
-    folder = open_plain_folder(fetcher, whole);
-  } else if (kind == "hf") {
-    folder = open_hub_folder(fetcher, whole.substr(scheme + 3));
-  } else {
-    throw Error::usage(address + ": another kind of address").hint(std::string(kForms));
-  }
-  folder.address = whole;
-  return folder;
+  return address.substr(0, end);
+}
+
+FarFolder open_far_folder(Fetcher& fetcher, const std::string& root) {
+  const size_t scheme = root.find("://");
+  const std::string kind = root.substr(0, scheme);
+  const std::string_view place = std::string_view(root).substr(scheme + 3);
+  if (place.empty()) throw Error::usage(root + ": names nothing").hint(kForms);
+  if (kind == "https" || kind == "http") return open_plain_folder(root);
+  if (kind == "hf") return open_hub_folder(fetcher, place);
+  if (kind == "s3") return open_s3_folder(fetcher, place);
+  throw Error::usage(root + ": another kind of address").hint(kForms);
 }
 
 }  // namespace mxfp4

@@ -1,5 +1,6 @@
 #include "formats/remote/far_range.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "formats/remote/s3_signature.hpp"
 #include "formats/remote/url.hpp"
 #include "lib/core/text.hpp"
 
@@ -62,6 +64,11 @@ Error changed_far(std::string_view what) {
   return Error::input(fmt::format("changed while it was read: {}", what));
 }
 
+Error no_ranges() {
+  return Error::input("the server has no ranges: it sends the whole file")
+      .hint("download the checkpoint, then give its directory");
+}
+
 void learn_validator(FarFile& file, const FarRange& range) {
   std::string now = range.field("etag");
   if (now.empty()) now = range.field("last-modified");
@@ -85,7 +92,7 @@ void take_range_head(FarRange& range) {
   if (file.size >= 0 && file.size != is->total) {
     throw changed_far(fmt::format("{} bytes, {} before", is->total, file.size));
   }
-  if (range.part == FarPart::kFront) range.size = std::min(range.size, is->total);
+  if (range.front) range.size = std::min(range.size, is->total);
   const int64_t end = range.begin + range.size;
   std::string_view length = range.fields["content-length"];
   const int64_t stated = length.empty() ? is->last - first + 1 : take_number(length);
@@ -108,10 +115,7 @@ size_t take_body(char* data, size_t /*one*/, size_t count, void* context) {
       return range.other > kMostOtherBytes ? 0 : count;
     }
     if (count > static_cast<size_t>(range.size) - range.got) {
-      if (range.part == FarPart::kAll) {
-        range.absent = true;
-        throw Error::input(fmt::format("more than {} bytes", range.size));
-      }
+      if (range.whole) throw no_ranges();
       throw Error::input("the server sends more bytes than it was asked for");
     }
     if (range.bytes.size() < range.got + count) range.bytes.resize(range.got + count);
@@ -165,6 +169,16 @@ void set_certificates(void* easy) {
 void set_secrets(FarRange& range) {
   const FarAccess& access = *range.file->access;
   if (origin_of(range.url) != origin_of(range.file->url)) return;
+  if (!access.s3.id.empty()) {
+    // A signature tells nobody the key.
+    const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+    for (const std::string& field :
+         signed_fields(access.s3, range.url,
+                       fmt::format("{:%Y%m%dT%H%M%SZ}",
+                                   fmt::gmtime(std::chrono::system_clock::to_time_t(now))))) {
+      range.headers = easy_lib().slist_append(range.headers, field.c_str());
+    }
+  }
   if (!is_private(range.url)) return;
   if (access.netrc) set_number(range.easy, curl::kNetrc, curl::kNetrcOptional);
   if (access.bearer.empty()) return;
@@ -187,23 +201,18 @@ int64_t take_number(std::string_view& text) {
 void look_at_head(FarRange& range) {
   long status = 0;
   easy_lib().easy_getinfo(range.easy, curl::kResponseCode, &status);
-  range.wanted = status == (range.part == FarPart::kAll ? 200 : 206);
-  if (!range.wanted) {
-    if (status == 200) {
-      throw Error::input("the server has no ranges: it sends the whole file")
-          .hint("download the checkpoint, then give its directory");
-    }
-    return;
-  }
+  range.whole = range.front && status == 200;
+  range.wanted = range.whole || status == 206;
+  if (!range.wanted && status == 200) throw no_ranges();
+  if (!range.wanted) return;
   const std::string encoding = range.field("content-encoding");
   if (!encoding.empty() && encoding != "identity") {
     throw Error::input(fmt::format("the server sends it encoded: {}", in_quotes(encoding)));
   }
-  if (range.part == FarPart::kAll) {
-    learn_validator(*range.file, range);
-  } else {
-    take_range_head(range);
-  }
+  if (!range.whole) return take_range_head(range);
+  learn_validator(*range.file, range);
+  std::string_view length = range.fields["content-length"];
+  if (take_number(length) > range.size) throw no_ranges();
 }
 
 void configure_attempt(FarRange& range, int64_t stall_seconds) {
@@ -219,10 +228,8 @@ void configure_attempt(FarRange& range, int64_t stall_seconds) {
   set_number(easy, curl::kLowSpeedTime, static_cast<long>(stall_seconds));
   set_certificates(easy);
   set_secrets(range);
-  if (range.part != FarPart::kAll) {
-    const int64_t first = range.begin + static_cast<int64_t>(range.got);
-    set_text(easy, curl::kRange, fmt::format("{}-{}", first, range.begin + range.size - 1));
-  }
+  const int64_t first = range.begin + static_cast<int64_t>(range.got);
+  set_text(easy, curl::kRange, fmt::format("{}-{}", first, range.begin + range.size - 1));
   easy_lib().easy_setopt(easy, curl::kHttpHeader, range.headers);
   easy_lib().easy_setopt(easy, curl::kErrorBuffer, range.words.data());
   easy_lib().easy_setopt(easy, curl::kWriteFunction, &take_body);

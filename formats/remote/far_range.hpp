@@ -18,17 +18,11 @@
 
 namespace mxfp4 {
 
-enum class FarPart : uint8_t {
-  kRange,  // `size` bytes from `begin` on
-  kFront,  // the first `size` bytes, or all of a shorter file
-  kAll,    // all of a file of at most `size` bytes
-};
-
 struct FarRange {
   std::shared_ptr<FarFile> file;
-  FarPart part = FarPart::kRange;
+  bool front = false;  // what is wanted is the first `size` bytes, or all of a shorter file
   int64_t begin = 0;
-  int64_t size = 0;  // of a range; the most bytes of a whole file
+  int64_t size = 0;
   UninitializedBytes bytes{};
   size_t got = 0;
 
@@ -39,7 +33,8 @@ struct FarRange {
   std::array<char, curl::kErrorBytes> words{};
   std::map<std::string, std::string, std::less<>> fields{};
   bool looked = false;  // at the head of the answer
-  bool wanted = false;  // what comes is the file
+  bool wanted = false;  // what comes is of the file
+  bool whole = false;   // all of it, though a front was asked for
   size_t other = 0;     // bytes of another answer
   size_t before = 0;    // bytes that earlier attempts got
   std::optional<Error> problem{};

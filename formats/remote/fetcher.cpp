@@ -74,21 +74,17 @@ Fetcher::~Fetcher() {
 }
 
 FarTicket Fetcher::ask(std::shared_ptr<FarFile> file, int64_t begin, int64_t size) {
-  return add(std::move(file), FarPart::kRange, begin, size);
+  return add(std::move(file), false, begin, size);
 }
 
 FarTicket Fetcher::ask_front(std::shared_ptr<FarFile> file, int64_t size) {
-  return add(std::move(file), FarPart::kFront, 0, size);
+  return add(std::move(file), true, 0, size);
 }
 
-FarTicket Fetcher::ask_all(std::shared_ptr<FarFile> file, int64_t most) {
-  return add(std::move(file), FarPart::kAll, 0, most);
-}
-
-FarTicket Fetcher::add(std::shared_ptr<FarFile> file, FarPart part, int64_t begin, int64_t size) {
+FarTicket Fetcher::add(std::shared_ptr<FarFile> file, bool front, int64_t begin, int64_t size) {
   auto range = std::make_shared<FarRange>();
   range->file = std::move(file);
-  range->part = part;
+  range->front = front;
   range->begin = begin;
   range->size = size;
   {
@@ -159,8 +155,8 @@ void Fetcher::start(const FarTicket& ticket) {
   range.looked = range.wanted = false;
   range.other = 0;
   range.words.front() = '\0';
-  if (range.part == FarPart::kAll) range.got = 0;
-  if (range.part == FarPart::kRange) range.bytes.resize(static_cast<size_t>(range.size));
+  if (range.front) range.got = 0;
+  if (!range.front) range.bytes.resize(static_cast<size_t>(range.size));
   range.before = range.got;
   range.easy = lib().easy_init();
   try {
@@ -221,14 +217,12 @@ void Fetcher::judge(FarRange& range, int result) {
   answered_ = true;
   if (!range.looked) look_at_head(range);
   if (range.wanted) {
-    const bool whole = range.part == FarPart::kAll ? result == curl::kOk
-                                                   : range.got == static_cast<size_t>(range.size);
-    if (!whole) return retry(range, words);
+    const bool complete =
+        range.whole ? result == curl::kOk : range.got == static_cast<size_t>(range.size);
+    if (!complete) return retry(range, words);
     range.bytes.resize(range.got);
     if (range.url != range.file->url) range.file->target = range.url;
-    if (range.part == FarPart::kAll && range.file->size < 0) {
-      range.file->size = static_cast<int64_t>(range.got);
-    }
+    if (range.file->size < 0) range.file->size = static_cast<int64_t>(range.got);
     range.complete = true;
     return;
   }
@@ -240,7 +234,8 @@ void Fetcher::judge(FarRange& range, int result) {
 void Fetcher::follow(FarRange& range) {
   const char* to = nullptr;
   lib().easy_getinfo(range.easy, curl::kRedirectUrl, &to);
-  const std::string next = to == nullptr ? "" : to;
+  if (to == nullptr) throw Error::input("a redirect to nowhere").hint(range.file->access->missing);
+  const std::string next = to;
   if (range.url == range.file->url) learn_sha256(range);
   if (++range.redirects > kMostRedirects) {
     throw Error::input(fmt::format("more than {} redirects", kMostRedirects));
@@ -271,6 +266,11 @@ void Fetcher::refuse(FarRange& range, long status) {
     throw Error::input(fmt::format("the server has no such file ({})", status))
         .hint(access.missing);
   }
+  if (status == 416 && range.front) {  // an empty file has no first byte
+    range.file->size = 0;
+    range.complete = true;
+    return;
+  }
   if (status == 416) throw Error::input("shorter than it should be: the server has no such range");
   if (status != 408 && status != 429 && status < 500) {
     throw Error::input(fmt::format("the server answers {}", status));
@@ -289,7 +289,7 @@ void Fetcher::refuse(FarRange& range, long status) {
 void Fetcher::retry(FarRange& range, const std::string& why, bool told) {
   range.url.clear();
   range.redirects = 0;
-  if (range.got > range.before && range.part != FarPart::kAll) range.failures = 0;
+  if (range.got > range.before && !range.front) range.failures = 0;
   if (!told) ++range.failures;
   if (range.failures == kMostFailures || ++range.retries == kMostRetries) {
     throw Error::input(fmt::format("{}, {} times", why, std::max(range.failures, range.retries)))

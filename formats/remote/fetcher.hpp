@@ -22,7 +22,6 @@ namespace mxfp4 {
 
 // A range on its way.
 struct FarRange;
-enum class FarPart : uint8_t;
 using FarTicket = std::shared_ptr<FarRange>;
 
 class Fetcher {
@@ -37,21 +36,19 @@ class Fetcher {
 
   // Asks for `size` bytes of the file from `begin` on. Thread-safe, as all that follows.
   [[nodiscard]] FarTicket ask(std::shared_ptr<FarFile> file, int64_t begin, int64_t size);
-  // The same, where the file may end before.
+  // The same of the first bytes, where the file may end before. A server without ranges may send all.
   [[nodiscard]] FarTicket ask_front(std::shared_ptr<FarFile> file, int64_t size);
-  // Asks for all of a file of at most `most` bytes.
-  [[nodiscard]] FarTicket ask_all(std::shared_ptr<FarFile> file, int64_t most);
 
   // Waits for the bytes, which live as long as the ticket. Throws Error::input naming the file.
   [[nodiscard]] const UninitializedBytes& wait(const FarTicket& range);
   const UninitializedBytes& wait(FarTicket&&) = delete;
-  // The same; null if the server has no such file, or if all of a file was asked for that is larger.
+  // The same; null if the server has no such file.
   [[nodiscard]] const UninitializedBytes* wait_if_there(const FarTicket& range);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  FarTicket add(std::shared_ptr<FarFile> file, FarPart part, int64_t begin, int64_t size);
+  FarTicket add(std::shared_ptr<FarFile> file, bool front, int64_t begin, int64_t size);
   void run();
   int start_waiting();
   void start(const FarTicket& ticket);

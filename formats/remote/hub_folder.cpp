@@ -9,8 +9,6 @@
 
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
-#include "formats/os/directory.hpp"
-#include "formats/os/file.hpp"
 #include "formats/remote/far_folder.hpp"
 #include "formats/remote/url.hpp"
 #include "lib/core/error.hpp"
@@ -20,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostListing = int64_t{16} << 20;
 constexpr const char* kUsualEndpoint = "https://huggingface.co";
 
 // "ORG/MODEL@REVISION"
@@ -41,15 +38,10 @@ HubModel parse_model(std::string_view place) {
       fmt::format("hf://{}: expected hf://ORG/MODEL or hf://ORG/MODEL@REVISION", place));
 }
 
-// The first line of a small file; empty if there is none.
-std::string line_of(const fs::path& path) {
-  constexpr int64_t kMost = 4096;
-  try {
-    const std::string text = read_text_file(path, kMost);
-    return text.substr(0, text.find_first_of(" \r\n"));
-  } catch (const Error&) {
-    return "";
-  }
+// The first word of a small file; empty if there is none.
+std::string word_of(const fs::path& path) {
+  const std::string text = user_text(path);
+  return text.substr(0, text.find_first_of(" \r\n"));
 }
 
 fs::path hub_home() {
@@ -61,7 +53,7 @@ fs::path hub_home() {
 std::string hub_token() {
   if (std::string token = variable("HF_TOKEN"); !token.empty()) return token;
   const std::string path = variable("HF_TOKEN_PATH");
-  return line_of(path.empty() ? hub_home() / "token" : fs::path(path));
+  return word_of(path.empty() ? hub_home() / "token" : fs::path(path));
 }
 
 // The cache's folder of a model.
@@ -81,13 +73,15 @@ bool is_offline() {
 // A model of which nothing may be fetched.
 FarFolder open_cached(const HubModel& model) {
   const fs::path cache = cache_of(model);
-  const std::string commit = line_of(cache / "refs" / model.revision);
-  FarFolder folder{.address = {}, .base = {}, .access = std::make_shared<FarAccess>()};
+  const std::string commit = word_of(cache / "refs" / model.revision);
+  FarFolder folder{.base = {}, .access = std::make_shared<FarAccess>()};
   folder.cache = cache / "snapshots" / (commit.empty() ? model.revision : commit);
   folder.offline = true;
   std::error_code error;
-  for (const auto& entry : list_directory(folder.cache, error)) {
-    folder.names.push_back(entry.path().filename().string());
+  const fs::recursive_directory_iterator end;
+  for (fs::recursive_directory_iterator at(folder.cache, error); !error && at != end;
+       at.increment(error)) {
+    folder.names.push_back(at->path().lexically_relative(folder.cache).string());
   }
   if (!error) return folder;
   throw Error::input(fmt::format("not in the hub's cache, {}, and HF_HUB_OFFLINE is set",
@@ -119,25 +113,21 @@ FarFolder open_hub_folder(Fetcher& fetcher, std::string_view place) {
   if (endpoint.empty()) endpoint = kUsualEndpoint;
   while (endpoint.ends_with('/')) endpoint.pop_back();
   const std::string name = escaped(model.name, "/");
-  FarFolder folder{.address = {}, .base = {}, .access = access_to(model, endpoint)};
-  const auto listing = std::make_shared<FarFile>(FarFile{
+  FarFolder folder{.base = {}, .access = access_to(model, endpoint)};
+  FarFile listing{
       .name = fmt::format("hf://{}", place),
       .url = fmt::format("{}/api/models/{}/revision/{}", endpoint, name, escaped(model.revision)),
-      .access = folder.access});
-  const FarTicket all = fetcher.ask_all(listing, kMostListing);
-  const UninitializedBytes& text = fetcher.wait(all);
-  return in_file(listing->url, [&] {
-    const nlohmann::json json =
-        parse_strict_json({reinterpret_cast<const char*>(text.data()), text.size()});
+      .access = folder.access};
+  const std::string text = fetch_text(fetcher, listing);
+  return in_file(listing.url, [&] {
+    const nlohmann::json json = parse_strict_json(text);
     const JsonFields fields(json);
     const std::string commit = fields.string("sha");
     if (commit.empty() || commit.find_first_not_of("0123456789abcdef") != std::string::npos) {
       throw Error::input("sha: not a commit");
     }
-    fields.each("siblings", [&](const JsonFields& file) {
-      std::string path = file.string("rfilename");
-      if (path.find('/') == std::string::npos) folder.names.push_back(std::move(path));
-    });
+    fields.each("siblings",
+                [&](const JsonFields& file) { folder.names.push_back(file.string("rfilename")); });
     folder.base = fmt::format("{}/{}/resolve/{}/", endpoint, name, commit);
     folder.cache = cache_of(model) / "snapshots" / commit;
     return folder;

@@ -2,99 +2,119 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace mxfp4 {
 
-void ReadAhead::expect(const std::vector<FarPiece>& pieces) {
+void ReadAhead::expect_nothing() {
   const std::scoped_lock lock(mutex_);
   blocks_.clear();
-  asked_ = 0;
   asked_bytes_ = 0;
-  for (const FarPiece& piece : pieces) {
-    int64_t at = piece.begin;
-    const int64_t end = piece.begin + piece.size;
-    while (at < end) {
-      const bool goes_on = !blocks_.empty() && blocks_.back().file == piece.file &&
-                           blocks_.back().end == at &&
-                           blocks_.back().end - blocks_.back().begin < kBlockBytes;
-      if (!goes_on) blocks_.push_back({piece.file, at, at});
-      Block& block = blocks_.back();
-      block.end = std::min(end, block.begin + kBlockBytes);
-      at = block.end;
-    }
+}
+
+void ReadAhead::expect(const std::shared_ptr<FarFile>& file, int64_t begin, int64_t size) {
+  const std::scoped_lock lock(mutex_);
+  for (const int64_t end = begin + size; begin < end;) {
+    const bool goes_on = !blocks_.empty() && blocks_.back().file == file &&
+                         blocks_.back().end == begin && !blocks_.back().ticket &&
+                         blocks_.back().end - blocks_.back().begin < kBlockBytes;
+    if (!goes_on) blocks_.push_back({file, begin, begin, true});
+    Block& block = blocks_.back();
+    begin = block.end = std::min(end, block.begin + kBlockBytes);
   }
-  ask_next();
+}
+
+void ReadAhead::ask(Block& block) {
+  const int64_t size = block.end - block.begin;
+  block.ticket = fetcher_.ask(block.file, block.begin, size);
+  asked_bytes_ += size;
 }
 
 // Asks for as many blocks as the memory holds.
 void ReadAhead::ask_next() {
-  for (; asked_ < blocks_.size(); ++asked_) {
-    Block& block = blocks_[asked_];
-    const int64_t size = block.end - block.begin;
-    if (asked_bytes_ > 0 && asked_bytes_ + size > kMostBytes) return;
-    block.ticket = fetcher_.ask(block.file, block.begin, size);
-    asked_bytes_ += size;
+  for (Block& block : blocks_) {
+    if (block.ticket) continue;
+    if (asked_bytes_ > 0 && asked_bytes_ + block.end - block.begin > kMostBytes) return;
+    ask(block);
   }
 }
 
-// The block that holds a byte; null if none was expected to. Blocks before it are passed over.
-FarTicket ReadAhead::find(const std::shared_ptr<FarFile>& file, int64_t at, Block& found) {
+void ReadAhead::drop(Blocks::iterator block) {
+  if (block->ticket) asked_bytes_ -= block->end - block->begin;
+  blocks_.erase(block);
+}
+
+// The block that holds a byte, asked for.
+ReadAhead::Block ReadAhead::find(const std::shared_ptr<FarFile>& file, int64_t at, int64_t bytes) {
   const std::scoped_lock lock(mutex_);
-  const auto here = std::ranges::find_if(blocks_, [&](const Block& block) {
+  const auto last = ends_.find(file.get());
+  const bool in_order = last != ends_.end() && last->second == at && at + bytes <= file->size;
+  auto here = std::ranges::find_if(blocks_, [&](const Block& block) {
     return block.file == file && block.begin <= at && at < block.end;
   });
-  if (here == blocks_.end()) return nullptr;
-  for (auto passed = here - blocks_.begin(); passed > 0; --passed) {
-    if (asked_ > 0) {
-      asked_bytes_ -= blocks_.front().end - blocks_.front().begin;
-      --asked_;
-    }
-    blocks_.pop_front();
+  if (here == blocks_.end() && !in_order) {
+    const int64_t size = std::min(bytes, kBlockBytes);
+    ends_[file.get()] = at + size;
+    return {file, at, at + size, false, fetcher_.ask(file, at, size)};
   }
+  if (here == blocks_.end()) {
+    here = blocks_.insert(here, {file, at, std::min(at + kBlockBytes, file->size)});
+  }
+  ends_[file.get()] = std::min(at + bytes, here->end);
+  pass_by(*here);
+  if (!here->expected) go_on(*here);
+  if (!here->ticket) ask(*here);
   ask_next();
-  found = blocks_.front();
-  return found.ticket;
+  return *here;
 }
 
-// Drops the first block once it was read to its end.
-void ReadAhead::let_go(const Block& block, int64_t read_to) {
+// Lets go of what lies before a block. Threads that read a file together are not far apart.
+void ReadAhead::pass_by(const Block& here) {
+  constexpr int64_t kBehind = 2 * kBlockBytes;
+  for (auto at = blocks_.begin(); &*at != &here;) {
+    const auto block = at++;
+    const bool passed = here.expected ? block->expected
+                                      : block->file == here.file && !block->expected &&
+                                            block->end + kBehind < here.begin;
+    if (passed) drop(block);
+  }
+}
+
+// Expects the next blocks of a file, too.
+void ReadAhead::go_on(const Block& here) {
+  constexpr int kBlocks = 8;
+  int64_t end = here.end;
+  for (const Block& block : blocks_) {
+    if (block.file == here.file && !block.expected) end = std::max(end, block.end);
+  }
+  while (end < std::min(here.file->size, here.end + kBlocks * kBlockBytes)) {
+    blocks_.push_back({here.file, end, std::min(end + kBlockBytes, here.file->size)});
+    end = blocks_.back().end;
+  }
+}
+
+// Drops an expected block that was read to its end; with its last block, all of another file's.
+void ReadAhead::let_go(const Block& read) {
+  if (!read.expected && read.end < read.file->size) return;
   const std::scoped_lock lock(mutex_);
-  if (read_to < block.end || blocks_.empty() || blocks_.front().ticket != block.ticket) return;
-  blocks_.pop_front();
-  asked_bytes_ -= block.end - block.begin;
-  --asked_;
+  for (auto at = blocks_.begin(); at != blocks_.end();) {
+    const auto block = at++;
+    const bool is_it = block->ticket == read.ticket;
+    if (is_it || (!read.expected && !block->expected && block->file == read.file)) drop(block);
+    if (is_it && read.expected) break;
+  }
   ask_next();
 }
 
 void ReadAhead::read(const std::shared_ptr<FarFile>& file, int64_t begin, MutableBytes out) {
   while (!out.empty()) {
-    Block block;
-    const FarTicket ticket = find(file, begin, block);
-    if (!ticket) return read_now(file, begin, out);
-    const UninitializedBytes& bytes = fetcher_.wait(ticket);
+    const Block block = find(file, begin, std::ssize(out));
+    const UninitializedBytes& bytes = fetcher_.wait(block.ticket);
     const auto size = std::min(static_cast<int64_t>(out.size()), block.end - begin);
     std::memcpy(out.data(), bytes.data() + (begin - block.begin), static_cast<size_t>(size));
     begin += size;
     out = out.subspan(static_cast<size_t>(size));
-    let_go(block, begin);
-  }
-}
-
-// Fetches what nobody said would be read.
-void ReadAhead::read_now(const std::shared_ptr<FarFile>& file, int64_t begin, MutableBytes out) {
-  std::deque<FarTicket> tickets;
-  size_t asked = 0;
-  for (size_t read = 0; read < out.size();) {
-    while (asked < out.size() && tickets.size() < Fetcher::kConnections) {
-      const size_t size = std::min(out.size() - asked, static_cast<size_t>(kBlockBytes));
-      tickets.push_back(
-          fetcher_.ask(file, begin + static_cast<int64_t>(asked), static_cast<int64_t>(size)));
-      asked += size;
-    }
-    const UninitializedBytes& bytes = fetcher_.wait(tickets.front());
-    std::memcpy(out.data() + read, bytes.data(), bytes.size());
-    read += bytes.size();
-    tickets.pop_front();
+    if (begin == block.end) let_go(block);
   }
 }
 

@@ -1,23 +1,18 @@
-// Bytes of far files, fetched before they are read. Who reads says in which order it will; what
-// comes next is asked for in large ranges, many at once, into bounded memory.
+// Bytes of far files, fetched before they are read: in large ranges, many at once, into bounded
+// memory. Who reads says in which order it will; of a file that is read from front to back without
+// that, the next bytes are fetched, too.
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <list>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "formats/remote/fetcher.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
-
-struct FarPiece {
-  std::shared_ptr<FarFile> file;
-  int64_t begin = 0;
-  int64_t size = 0;
-};
 
 class ReadAhead {
  public:
@@ -26,10 +21,10 @@ class ReadAhead {
 
   explicit ReadAhead(Fetcher& fetcher) : fetcher_(fetcher) {}
 
-  // What will be read, in order, in place of what was expected before. Fetches each byte once.
-  void expect(const std::vector<FarPiece>& pieces);
-  // Fills `out`. What was expected before it is let go; what was not expected is fetched now.
-  // Thread-safe. Throws Error::input naming the file.
+  // What will be read next, by one thread. Fetches each byte once.
+  void expect(const std::shared_ptr<FarFile>& file, int64_t begin, int64_t size);
+  void expect_nothing();
+  // Fills `out`. Thread-safe. Throws Error::input naming the file.
   void read(const std::shared_ptr<FarFile>& file, int64_t begin, MutableBytes out);
 
  private:
@@ -37,19 +32,24 @@ class ReadAhead {
     std::shared_ptr<FarFile> file;
     int64_t begin = 0;
     int64_t end = 0;
-    FarTicket ticket{};  // null: not asked for
+    bool expected = false;  // else of a file that is read from front to back
+    FarTicket ticket{};     // null: not asked for
   };
+  using Blocks = std::list<Block>;
 
-  FarTicket find(const std::shared_ptr<FarFile>& file, int64_t at, Block& found);
-  void let_go(const Block& block, int64_t read_to);
+  Block find(const std::shared_ptr<FarFile>& file, int64_t at, int64_t bytes);
+  void ask(Block& block);
   void ask_next();
-  void read_now(const std::shared_ptr<FarFile>& file, int64_t begin, MutableBytes out);
+  void pass_by(const Block& here);
+  void go_on(const Block& here);
+  void let_go(const Block& read);
+  void drop(Blocks::iterator block);
 
   Fetcher& fetcher_;
   std::mutex mutex_;
-  std::deque<Block> blocks_;  // guarded by mutex_; those that were asked for come first
-  size_t asked_ = 0;          // guarded by mutex_
-  int64_t asked_bytes_ = 0;   // guarded by mutex_
+  Blocks blocks_;                           // guarded by mutex_, as all below
+  int64_t asked_bytes_ = 0;                 // of those that were asked for
+  std::map<const FarFile*, int64_t> ends_;  // where the last read of a file ended
 };
 
 }  // namespace mxfp4

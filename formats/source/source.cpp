@@ -11,6 +11,8 @@ void Source::read(size_t /*index*/, int64_t /*offset*/, MutableBytes /*out*/) {
   throw Error::internal(fmt::format("{}: a source without data", kind()));
 }
 
+bool Source::is_far() const { return !tensors().empty() && is_address(tensors().front().file); }
+
 void Source::check_unchanged() const {
   for (const FileStatus& then : files()) {
     in_file(then.path.string(), [&] { require_same(then, describe_file(then.path)); });

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "formats/os/file.hpp"
-#include "formats/source/hub_file.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
@@ -39,7 +38,7 @@ struct SourceRange {
 struct SourceFile {
   std::string name;
   int64_t size = 0;
-  std::string sha256{};  // hub_sha256; empty: not known
+  std::string sha256{};  // as a hub gives it; empty: not known
   friend bool operator==(const SourceFile&, const SourceFile&) = default;
 };
 
@@ -105,7 +104,7 @@ class Source {
   [[nodiscard]] virtual bool reads_in_parallel() const { return false; }
 
   // Whether read() waits for another machine. Several threads may call it then.
-  [[nodiscard]] virtual bool is_far() const { return false; }
+  [[nodiscard]] bool is_far() const;
 
   // Says what read() will be asked for, in that order and by one thread, in place of what was said
   // before: a far source fetches ahead.
@@ -113,23 +112,6 @@ class Source {
 
   // Bytes of memory that each thread in read() takes beside `out`, without schedules.
   [[nodiscard]] virtual int64_t read_bytes() const { return 0; }
-
-  // The names of the files beside a far source's tensors; `complete`: false if there may be others.
-  [[nodiscard]] virtual std::vector<std::string> names_beside(bool& complete) const {
-    complete = true;
-    return {};
-  }
-  // The text of one of them; empty if it is not there, or longer than `most` bytes.
-  [[nodiscard]] virtual std::optional<std::string> text_beside(const std::string& name,
-                                                               int64_t most) {
-    (void)name, (void)most;
-    return std::nullopt;
-  }
-
-  // The SHA-256 of one of files(), as a hub gives it; empty: not known.
-  [[nodiscard]] virtual std::string sha256_of(const FileStatus& file) const {
-    return hub_sha256(file.path);
-  }
 
   // Throws Error::input if one of files() no longer has the size and mtime that it had when the
   // source was opened: bytes read since then cannot be trusted.

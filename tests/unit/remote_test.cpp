@@ -7,8 +7,10 @@
 
 #include <cstddef>
 
+#include "formats/os/file.hpp"
 #include "formats/remote/curl.hpp"
 #include "formats/remote/far_folder.hpp"
+#include "formats/remote/s3_signature.hpp"
 #include "formats/remote/url.hpp"
 
 namespace mxfp4 {
@@ -86,6 +88,22 @@ TEST(RemoteUrl, Addresses) {
   EXPECT_FALSE(is_address("dir/hf://x"));
   EXPECT_FALSE(is_address("/models/gpt-oss"));
   EXPECT_EQ(escaped("a b/c%", "/"), "a%20b/c%25");
+  for (const char* root : {"hf://org/model", "hf://org/model@refs/pr/1", "hf://org/model@v1"}) {
+    EXPECT_EQ(root_of(root), root);
+    EXPECT_EQ(root_of(root + std::string("/folder/file")), root);
+  }
+  EXPECT_EQ(root_of("s3://bucket/folder"), "s3://bucket/folder");
+}
+
+// Amazon's example of a listing (API reference of S3, signature version 4, header-based).
+TEST(RemoteS3, Signature) {
+  const S3Keys keys{"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "",
+                    "us-east-1"};
+  const std::string url = "https://examplebucket.s3.amazonaws.com/?max-keys=2&prefix=J";
+  EXPECT_TRUE(signed_fields(keys, url, "20130524T000000Z")
+                  .back()
+                  .ends_with("SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature="
+                             "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"));
 }
 
 }  // namespace

@@ -22,10 +22,15 @@ INDEX_NAME = "model.safetensors.index.json"
 BLOB_FOLDER = "mxfp4_repack"  # of a model directory
 
 
-def _here() -> str:
+def is_address(path: str) -> bool:
+    """Whether a path is of another machine; then it names one rank's directory, and the library reads it."""
+    return re.match("[a-z0-9+]+://", path) is not None
+
+
+def _here(path: str) -> str:
     """In front of a relative path it leads to the same file later, wherever the process is then."""
     try:
-        return os.getcwd()
+        return "" if is_address(path) else os.getcwd()
     except FileNotFoundError:  # it was removed
         return ""
 
@@ -39,7 +44,7 @@ class Blob:
 
     def __init__(self, root: str, native: NativeBlob, check: str) -> None:
         """`native`: the same directory, open in the library, which checked its manifest."""
-        self.root, self._check, self._start = root, check, _here()
+        self.root, self._check, self._start = root, check, _here(root)
         self.reopen: Optional[Callable[[], Blob]] = None  # in another process
         self._native: Optional[NativeBlob] = native
         self.digest: str = hashlib.sha256(native.manifest).hexdigest()
@@ -102,6 +107,8 @@ class Blob:
     def check_size(self, prefix: str) -> None:
         """Raises unless the layer's file is there with the manifest's size."""
         path, want = self.file_of(prefix), self._entries[prefix]["size"]
+        if is_address(path):
+            return  # the library says so when the layer is opened
         try:
             size = os.stat(os.path.join(self._start, path)).st_size
         except FileNotFoundError:
@@ -153,7 +160,9 @@ class Blob:
         return layer
 
     def check_index(self) -> None:
-        """Raises unless the index beside the manifest is what follows from the manifest."""
+        """Raises unless the index beside the manifest is what follows from the manifest; a far one is not read."""
+        if is_address(self.root):
+            return
         path = os.path.join(self.root, INDEX_NAME)
         weight_map = {info.full_name: self._entries[prefix]["file"]
                       for prefix in self.layers for info in self._infos[prefix]}
@@ -209,6 +218,8 @@ def find_blobs(path: "os.PathLike[str] | str") -> Dict[Optional[int], str]:
     cannot be seen.
     """
     root = path_text(path)
+    if is_address(root):
+        return {None: root}
     for directory in (root, os.path.join(root, BLOB_FOLDER)):
         if _has_manifest(directory):
             return {None: directory}
@@ -239,7 +250,7 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
     """
     blob = open_any_blob(path, rank, check, direct)
     root = path_text(path)
-    if check != "none" and _around_experts(root, blob):
+    if check != "none" and not is_address(root) and _around_experts(root, blob):
         require_same_checkpoint(root, json.dumps(blob.manifest).encode())
     return blob
 
@@ -263,10 +274,10 @@ def open_any_blob(path: "os.PathLike[str] | str", rank: Optional[int], check: st
         raise RankError(root, "", f"rank {rank} is not there")
     else:
         directory = found[rank]
-    if not _has_manifest(directory):
+    if not is_address(directory) and not _has_manifest(directory):
         raise NotABlobError(directory, "", f"no {MANIFEST_NAME}: the conversion did not finish")
     blob = Blob(directory, NativeBlob(directory, os.path.join(directory, MANIFEST_NAME), direct), check)
-    blob.reopen = functools.partial(open_any_blob, os.path.join(_here(), directory), None, check, direct)
+    blob.reopen = functools.partial(open_any_blob, os.path.join(_here(directory), directory), None, check, direct)
     if rank is not None and blob.rank != rank:
         raise RankError(directory, "rank",
                         f"the blob is rank {blob.rank} of {blob.ranks}, not {rank}")
