@@ -46,26 +46,6 @@ mxfp4_repack_status mxfp4_repack_gpu_read(mxfp4_repack_gpu* gpu, const mxfp4_rep
   });
 }
 
-mxfp4_repack_status mxfp4_repack_gpu_begin(mxfp4_repack_gpu* gpu, const mxfp4_repack_blob* blob,
-                                           const mxfp4_repack_request* requests,
-                                           size_t num_requests,
-                                           const mxfp4_repack_read_options* options) {
-  return mxfp4::guarded([&] {
-    mxfp4::require(gpu != nullptr && blob != nullptr, "gpu_begin: a null pointer");
-    const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
-    const auto checked =
-        mxfp4::checked_requests(blob->loader, requests, num_requests, mxfp4::RequestMemory::kLater);
-    gpu->loader.begin(blob->loader, checked, checked_options);
-  });
-}
-
-mxfp4_repack_status mxfp4_repack_gpu_discard(mxfp4_repack_gpu* gpu) {
-  return mxfp4::guarded([&] {
-    mxfp4::require(gpu != nullptr, "gpu_discard: a null pointer");
-    gpu->loader.discard();
-  });
-}
-
 mxfp4_repack_status mxfp4_repack_gpu_make(mxfp4_repack_gpu* gpu, const mxfp4_repack_blob* blob,
                                           const mxfp4_repack_request* requests, size_t num_requests,
                                           const mxfp4_repack_held* held, size_t num_held) {

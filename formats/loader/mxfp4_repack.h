@@ -294,16 +294,6 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_read(mxfp4_repack_gpu *gpu
                                                            const mxfp4_repack_request *requests,
                                                            size_t num_requests,
                                                            const mxfp4_repack_read_options *options);
-/* Lets the library's threads begin what the next gpu_read asks for, and returns at once. While `memory` of
- * a request is null they fill the ring only, so memory can be allocated meanwhile; gpu_begin again with
- * all memory lets them go on. `cancel` is not heeded. That gpu_read has the same blob, requests and
- * `verify`; for another one, what was read is thrown away. The blob stays open, and the memory is theirs,
- * until then, until another gpu_begin, or until gpu_discard. */
-MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_begin(mxfp4_repack_gpu *gpu,
-                                                            const mxfp4_repack_blob *blob,
-                                                            const mxfp4_repack_request *requests,
-                                                            size_t num_requests,
-                                                            const mxfp4_repack_read_options *options);
 /* A tensor of a checkpoint that lies in the GPU's memory, one row behind the other. */
 typedef struct mxfp4_repack_held {
   const char *name;   /* as in the checkpoint */
@@ -322,9 +312,7 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_make(mxfp4_repack_gpu *gpu
                                                            size_t num_requests,
                                                            const mxfp4_repack_held *held,
                                                            size_t num_held);
-/* Ends what gpu_begin began, without a gpu_read: nothing is written any more when this returns. */
-MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_discard(mxfp4_repack_gpu *gpu);
-/* Who made what the last gpu_read or gpu_begin had to make, for a log: "the GPU", "CPUs: cuMemAlloc: out of
+/* Who made what the last gpu_read had to make, for a log: "the GPU", "CPUs: cuMemAlloc: out of
  * memory (2)"; empty where nothing was to be made. Valid until the next call with `gpu`. */
 MXFP4_REPACK_API const char *mxfp4_repack_gpu_made_by(const mxfp4_repack_gpu *gpu);
 /* Must come alone, after all gpu_read returned. Null is allowed. */

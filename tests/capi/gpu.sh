@@ -67,7 +67,6 @@ done
 export PYTHONPATH=$SOURCE_DIR/scripts/python:$SOURCE_DIR/tests/cli MXFP4_REPACK_LIBRARY=$LOADER MXFP4_REPACK=$BIN
 "$python" - <<'PY' || fail 'from Python'
 import os
-import time
 
 import numpy as np
 import mxfp4_repack
@@ -83,44 +82,29 @@ def opened(blob):
     return mxfp4_repack.open_checkpoint("model", backend="TRITON", arch="sm90")
 
 
-def begin(blob):
-    layer = opened(blob).layer(0)
-    names = list(layer.tensors)
-    memory = [np.zeros(layer.info(name).nbytes, "u1") for name in names]
-    return layer, names, memory, layer.read_to_gpu(gpu, names)
+def read(layer):
+    """{name: bytes} of what comes to the GPU."""
+    memory = {name: np.zeros(layer.info(name).nbytes, "u1") for name in layer.tensors}
+    layer.read_to_gpu(gpu, {name: flat.ctypes.data for name, flat in memory.items()})
+    return memory
+
+
+def compare(memory, layer, what):
+    for name, flat in memory.items():
+        assert np.array_equal(flat, layer.numpy(name, stored=True).reshape(-1).view("u1")), (what, name)
 
 
 stored = mxfp4_repack.open_blob("plain").layer(0)
 for blob in ("plain", "zstd", "made"):
-    for wanted in (True, False, True):
-        layer, names, memory, reading = begin(blob)
-        if wanted:
-            reading.place([flat.ctypes.data for flat in memory])
-            reading.finish()
-        reading.close()
-        equal = all(np.array_equal(flat, stored.numpy(name, stored=True).reshape(-1).view("u1"))
-                    for name, flat in zip(names, memory))
-        assert equal == wanted, blob
-    layer, names, memory, reading = begin(blob)
-    reading.place([flat.ctypes.data for flat in memory])
-    reading.close()
-    ended = [flat.copy() for flat in memory]
-    time.sleep(0.05)
-    assert all(map(np.array_equal, ended, memory)), f"{blob}: written after the end"
+    for _ in range(3):
+        compare(read(opened(blob).layer(0)), stored, blob)
 # To a GPU raw experts, which its kernel makes the tensor from; to the host by CPUs.
 for backend, arch in (("TRITON", "sm90"), ("TRITON", "sm100"), ("MARLIN", "sm80"),
                       ("FLASHINFER_TRTLLM_MXFP4_MXFP8", "sm100"), ("FLASHINFER_CUTLASS_MXFP4_MXFP8", "sm100"),
                       ("FLASHINFER_CUTLASS_MXFP4_BF16", "sm90")):
     with mxfp4_repack.open_checkpoint("large", backend=backend, arch=arch) as made:
         layer = made.layer(0)
-        names = list(layer.tensors)
-        memory = [np.zeros(layer.info(name).nbytes, "u1") for name in names]
-        reading = layer.read_to_gpu(gpu, names)
-        reading.place([flat.ctypes.data for flat in memory])
-        reading.finish()
-        reading.close()
-        for name, flat in zip(names, memory):
-            assert np.array_equal(flat, layer.numpy(name, stored=True).reshape(-1).view("u1")), (backend, name)
+        compare(read(layer), layer, backend)
 # From the checkpoint's tensors in the GPU's memory, in the files' place; "apart" has one for each matrix.
 import json
 import layer_files
@@ -160,27 +144,21 @@ for path, backend, arch, ranks in (
                     assert last in str(found), found
             assert all((flat == 0xEE).all() for flat in memory.values()), "written without a tensor"
             layer.make_on_gpu(gpu, to, places)
-            for name, flat in memory.items():
-                assert np.array_equal(flat, layer.numpy(name, stored=True).reshape(-1).view("u1")), (path, backend, rank, name)
+            compare(memory, layer, (path, backend, rank))
 assert not stored.can_make_on_gpu()
 for blob in ("large-plain", "large-zstd"):  # damaged above
-    layer, names, memory, reading = begin(blob)
-    reading.place([flat.ctypes.data for flat in memory])
     try:
-        reading.finish()
+        read(opened(blob).layer(0))
         raise SystemExit(f"{blob}: the damage was not found")
     except mxfp4_repack.ChecksumError as error:
         assert "checksum" in str(error), error
-    reading.close()
-layer, names, memory, reading = begin("made")
+layer = opened("made").layer(0)
 shard = next(path for path in sorted(os.listdir("model")) if path.endswith(".safetensors"))
 os.truncate(os.path.join("model", shard), 4096)
-reading.place([flat.ctypes.data for flat in memory])
 try:
-    reading.finish()
+    read(layer)
     raise SystemExit("made: the truncation was not found")
 except mxfp4_repack.BlobError as error:
     assert shard in str(error), error
-reading.close()
 gpu.close()
 PY

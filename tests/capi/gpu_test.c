@@ -1,6 +1,5 @@
 /* The C interface's way to a GPU, with fake_cuda.c or a real driver's absence.
- *   gpu_test BLOB             every layer, by several numbers of threads, begun before or not, equals what
- *                             read_layer gives
+ *   gpu_test BLOB             every layer, by several numbers of threads, equals what read_layer gives
  *   gpu_test --made CHECKPOINT BLOB   whoever makes it: what is made from the checkpoint equals
  *                             its blob; --made-once: in few ways
  *   gpu_test --made-on-cpus FUNCTION CHECKPOINT BLOB   the same, and the GPU cannot make it: FUNCTION fails
@@ -20,35 +19,9 @@ static unsigned char *allocate(int64_t bytes) {
   return memory;
 }
 
-/* What gpu_begin is called for before a gpu_read. */
-enum begun { NOTHING, THE_SAME, ANOTHER_VERIFY, FEWER_TENSORS, THE_SAME_DISCARDED, PLACED, PLACED_DISCARDED, PLACED_ELSEWHERE, BEGUN_MODES };
-
-static void begin(mxfp4_repack_gpu *gpu, const mxfp4_repack_blob *blob, const mxfp4_repack_request *requests, size_t number,
-                  mxfp4_repack_read_options options, enum begun begun) {
-  mxfp4_repack_request without[16];
-  for (size_t i = 0; i < number; ++i) {
-    without[i] = requests[i];
-    without[i].memory = NULL;
-  }
-  if (begun == ANOTHER_VERIFY) options.verify = !options.verify;
-  if (begun == FEWER_TENSORS) --number;
-  CHECK(mxfp4_repack_gpu_begin(gpu, blob, without, number, &options) == MXFP4_REPACK_OK);
-  if (begun == PLACED || begun == PLACED_DISCARDED) {
-    CHECK(mxfp4_repack_gpu_begin(gpu, blob, requests, number, &options) == MXFP4_REPACK_OK);
-  }
-  if (begun == PLACED_ELSEWHERE) {
-    unsigned char *elsewhere = allocate(requests[0].bytes);
-    without[0].memory = elsewhere;
-    CHECK(mxfp4_repack_gpu_begin(gpu, blob, without, 1, &options) == MXFP4_REPACK_OK);
-    CHECK(mxfp4_repack_gpu_begin(gpu, blob, requests, 1, &options) == MXFP4_REPACK_OK);
-    free(elsewhere);
-  }
-  if (begun == THE_SAME_DISCARDED || begun == PLACED_DISCARDED) CHECK(mxfp4_repack_gpu_discard(gpu) == MXFP4_REPACK_OK);
-}
-
 /* Reads a layer's tensors, each to its offset in `to`, rounded up to 8. */
 static mxfp4_repack_status gpu_read_layer(mxfp4_repack_gpu *gpu, const mxfp4_repack_blob *blob, int64_t index, unsigned char *to,
-                                      int64_t *offsets, int verify, enum begun begun) {
+                                      int64_t *offsets, int verify) {
   const mxfp4_repack_layer layer = layer_of(blob, index);
   mxfp4_repack_request requests[16];
   int64_t at = 0;
@@ -60,7 +33,6 @@ static mxfp4_repack_status gpu_read_layer(mxfp4_repack_gpu *gpu, const mxfp4_rep
     at += (tensor.bytes + 7) / 8 * 8;
   }
   mxfp4_repack_read_options options = {sizeof options, 1, verify, NULL};
-  if (begun != NOTHING) begin(gpu, blob, requests, (size_t)layer.num_tensors, options, begun);
   return mxfp4_repack_gpu_read(gpu, blob, requests, (size_t)layer.num_tensors, &options);
 }
 
@@ -77,7 +49,7 @@ static mxfp4_repack_gpu *open_gpu(int threads, int64_t ring, int ranks) {
 static void check_layers(const mxfp4_repack_blob *blob, const mxfp4_repack_blob *stored) {
   const int threads[] = {1, 2, 14, 14}, mib[] = {4, 0, 24, 5}; /* the last: for one thread only */
   const int ranks[] = {3, 2, 8, 0};
-  const int modes = few ? 1 : 2 * BEGUN_MODES;
+  const int modes = few ? 1 : 4; /* verified or not, twice */
   for (int t = few ? 2 : 0; t < 4; ++t) {
     mxfp4_repack_gpu *gpu = open_gpu(threads[t], (int64_t)mib[t] << 20, ranks[t]);
     for (int64_t index = 0; index < mxfp4_repack_num_layers(blob); ++index) {
@@ -88,7 +60,7 @@ static void check_layers(const mxfp4_repack_blob *blob, const mxfp4_repack_blob 
       CHECK(read_layer(stored, index, want, NULL) == MXFP4_REPACK_OK);
       for (int mode = 0; mode < modes; ++mode) {
         memset(got, 0xEE, (size_t)layer.bytes);
-        CHECK(gpu_read_layer(gpu, blob, index, got, offsets, mode % 2, (enum begun)(mode / 2)) == MXFP4_REPACK_OK);
+        CHECK(gpu_read_layer(gpu, blob, index, got, offsets, mode % 2) == MXFP4_REPACK_OK);
         for (int64_t i = 0; i < layer.num_tensors; ++i) {
           mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
           CHECK(mxfp4_repack_get_tensor(blob, index, i, &tensor) == MXFP4_REPACK_OK);
@@ -107,7 +79,7 @@ static mxfp4_repack_status read_first(mxfp4_repack_gpu *gpu, const mxfp4_repack_
   const mxfp4_repack_layer layer = layer_of(blob, 0);
   unsigned char *memory = allocate(layer.bytes + 8 * layer.num_tensors);
   int64_t offsets[16];
-  const mxfp4_repack_status status = gpu_read_layer(gpu, blob, 0, memory, offsets, 0, NOTHING);
+  const mxfp4_repack_status status = gpu_read_layer(gpu, blob, 0, memory, offsets, 0);
   free(memory);
   return status;
 }
@@ -169,18 +141,11 @@ static void check_wrong(const mxfp4_repack_blob *blob) {
   request.memory = memory;
   reading.cancel = &cancelled;
   CHECK(mxfp4_repack_gpu_read(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_CANCELLED);
-  CHECK(mxfp4_repack_gpu_begin(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_OK);
-  CHECK(mxfp4_repack_gpu_read(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_CANCELLED);
   reading.cancel = NULL;
-  CHECK(mxfp4_repack_gpu_begin(NULL, blob, &request, 1, &reading) == MXFP4_REPACK_USAGE);
-  CHECK(mxfp4_repack_gpu_begin(gpu, NULL, &request, 1, &reading) == MXFP4_REPACK_USAGE);
   request.bytes += 1;
-  CHECK(mxfp4_repack_gpu_begin(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_USAGE);
+  CHECK(mxfp4_repack_gpu_read(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_USAGE);
   request.bytes -= 1;
-  CHECK(mxfp4_repack_gpu_discard(NULL) == MXFP4_REPACK_USAGE);
-  CHECK(mxfp4_repack_gpu_discard(gpu) == MXFP4_REPACK_OK);
   CHECK(mxfp4_repack_gpu_read(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_OK);
-  CHECK(mxfp4_repack_gpu_begin(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_OK);
   mxfp4_repack_gpu_close(gpu);
   mxfp4_repack_gpu_close(NULL);
   free(memory);
@@ -207,10 +172,9 @@ int main(int argc, char **argv) {
     const mxfp4_repack_status want = strcmp(argv[1], "--damaged") == 0 ? MXFP4_REPACK_INPUT : MXFP4_REPACK_NO_GPU;
     mxfp4_repack_gpu_options options = {.struct_size = sizeof options};
     mxfp4_repack_status status = mxfp4_repack_gpu_open(0, &options, &gpu);
-    if (status == MXFP4_REPACK_OK) status = gpu_read_layer(gpu, blob, 0, memory, offsets, 1, NOTHING);
+    if (status == MXFP4_REPACK_OK) status = gpu_read_layer(gpu, blob, 0, memory, offsets, 1);
     puts(mxfp4_repack_last_error());
     CHECK(status == want);
-    if (want == MXFP4_REPACK_INPUT) CHECK(gpu_read_layer(gpu, blob, 0, memory, offsets, 1, PLACED) == want);
     mxfp4_repack_gpu_close(gpu);
     free(memory);
   }

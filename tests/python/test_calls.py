@@ -91,7 +91,7 @@ class Caller:
         """Arguments of this function, drawn."""
         blob = self.pick(self.blobs)
         number, options = self.number, self.options
-        if name == "read" or name.startswith("gpu_read") or name == "gpu_begin":
+        if name == "read" or name == "gpu_read":
             requests, count = self.requests()
             rest = [requests, count if requests else ctypes.c_size_t(self.drawn.randint(0, 2)), options()]
             return [blob, *rest] if name == "read" else [None, blob, *rest]
@@ -109,13 +109,12 @@ class Caller:
             "check_file": lambda: [blob, number(), options()],
             "sum_open": lambda: [self.out()],
             "gpu_open": lambda: [ctypes.c_int32(self.pick([0, -1, 99])), self.structure(whole=32), self.out()],
-            "gpu_discard": lambda: [None],
             "close": lambda: [None], "gpu_close": lambda: [None], "sum_close": lambda: [None],
         }[name]()
 
     NAMES = ["open", "open_checkpoint", "open_checkpoint_for", "checksum", "manifest", "num_layers", "get_layer",
-             "get_tensor", "check_file", "sum_open", "gpu_open", "gpu_discard", "close", "gpu_close", "sum_close",
-             "read", "gpu_read", "gpu_begin", "gpu_make"]
+             "get_tensor", "check_file", "sum_open", "gpu_open", "close", "gpu_close", "sum_close",
+             "read", "gpu_read", "gpu_make"]
     OPENS = {"open": "close", "open_checkpoint": "close", "open_checkpoint_for": "close", "gpu_open": "gpu_close",
              "sum_open": "sum_close"}
 

@@ -49,51 +49,18 @@ GpuLoader::GpuLoader(int device, int threads, int64_t ring_bytes, int ranks, Gpu
   fit_ring(static_cast<int64_t>(threads_) * kThreadBytes);
 }
 
-GpuLoader::~GpuLoader() { stop(); }
-
 void GpuLoader::read(const LoadSource& source, std::span<const LoadRequest> requests,
                      const LoadOptions& options) {
   const std::scoped_lock lock(busy_);
   throw_if_cancelled(options.cancel);
   if (options.verify) check_addresses(source, requests);
-  if (begun_ == nullptr || !begun_->is_of(source, requests, options.verify)) {
-    start(source, requests, options.verify);
-  }
   try {
-    finish(requests, options);
+    read_once(source, requests, options);
   } catch (const NoKernel& error) {
     if (pass_ != GpuPass::kEither) throw;
     no_kernel_ = error.what();
-    start(source, requests, options.verify);
-    finish(requests, options);
+    read_once(source, requests, options);
   }
-}
-
-void GpuLoader::finish(std::span<const LoadRequest> requests, const LoadOptions& options) {
-  const std::unique_ptr<GpuReading> reading = std::move(begun_);
-  reading->send_to(requests, options.cancel);
-  reading->work();
-  reading->await_sums();
-  team_.join();
-  reading->finish();
-}
-
-void GpuLoader::begin(const LoadSource& source, std::span<const LoadRequest> requests,
-                      const LoadOptions& options) {
-  const std::scoped_lock lock(busy_);
-  const bool placed = std::ranges::none_of(requests, [](const LoadRequest& request) {
-    return request.out.data() == nullptr && !request.out.empty();
-  });
-  if (placed && options.verify) check_addresses(source, requests);
-  if (begun_ == nullptr || !begun_->is_of(source, requests, options.verify)) {
-    start(source, requests, options.verify);
-  }
-  if (placed) begun_->send_to(requests, nullptr);
-}
-
-void GpuLoader::discard() {
-  const std::scoped_lock lock(busy_);
-  stop();
 }
 
 GpuLoader::Parts GpuLoader::parts_of(int64_t slot_bytes) const {
@@ -148,38 +115,32 @@ void GpuLoader::fit_staging(int64_t bytes) {
 void GpuLoader::make(const LoadSource& source, std::span<const LoadRequest> requests,
                      const HeldTensors& held) {
   const std::scoped_lock lock(busy_);
-  stop();
   std::vector<HeldWork> work;
   for (const LoadRequest& request : requests) work.push_back(held_work(source, request, held));
   fit_staging(held_memory_bytes(work));
   make_from_held(gpu_, work, staging_->address());
 }
 
-void GpuLoader::start(const LoadSource& source, std::span<const LoadRequest> requests,
-                      bool verify) {
-  stop();
-  GpuPlan plan = plan_for(source, requests, verify);
+void GpuLoader::read_once(const LoadSource& source, std::span<const LoadRequest> requests,
+                          const LoadOptions& options) {
+  const GpuPlan plan = plan_for(source, requests, options.verify);
   const Parts parts = parts_of(plan.slot_bytes());
   fit_ring(static_cast<int64_t>(parts.threads * parts.slots) * plan.slot_bytes());
   const GpuSumRoom sums = {.memory = sum_memory_.data(),
                            .address = sum_memory_.address(),
                            .summed = &summed_,
                            .parts = &parts_};
-  const size_t places = sum_places(plan);
-  const GpuRing ring = {gpu_,        ring_->data(), parts.threads,
-                        parts.slots, buffers_,      copied_,
-                        sums,        places,        staging_ == nullptr ? 0 : staging_->address(),
-                        passed_};
-  begun_ = std::make_unique<GpuReading>(ring, std::move(plan));
-  team_.start([reading = begun_.get()] { reading->work(); });
-}
-
-void GpuLoader::stop() {
-  if (begun_ == nullptr) return;
-  begun_->stop();
+  const GpuRing ring = {
+      gpu_,        ring_->data(),    parts.threads,
+      parts.slots, buffers_,         copied_,
+      sums,        sum_places(plan), staging_ == nullptr ? 0 : staging_->address(),
+      passed_};
+  GpuReading reading(ring, plan, options.cancel);
+  team_.start([&reading] { reading.work(); });
+  reading.work();
+  reading.await_sums();
   team_.join();
-  begun_->await_gpu();
-  begun_.reset();
+  reading.finish();
 }
 
 }  // namespace mxfp4

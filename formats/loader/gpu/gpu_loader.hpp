@@ -62,7 +62,6 @@ class GpuLoader {
   GpuLoader(int device, int threads, int64_t ring_bytes, int ranks, GpuPass pass);
   GpuLoader(const GpuLoader&) = delete;
   GpuLoader& operator=(const GpuLoader&) = delete;
-  ~GpuLoader();
 
   // The same as LoadSource::read, but `out` of a request is memory of the GPU, which no work of the
   // GPU uses meanwhile. All bytes have arrived when it returns; when it throws, nothing is written
@@ -71,21 +70,12 @@ class GpuLoader {
   // and GpuError.
   void read(const LoadSource& source, std::span<const LoadRequest> requests,
             const LoadOptions& options);
-  // Lets the threads begin what the next read() wants, and returns at once. While `out` of a
-  // request is null but for its size, they fill the ring only, so memory can be allocated
-  // meanwhile; begin() again with all memory lets them go on. Of the options only verify is heeded.
-  // `source` and the memory live until that read(), another begin(), or discard(). What differs
-  // from what read() wants is thrown away. Throws Error::usage for requests that cannot be read.
-  void begin(const LoadSource& source, std::span<const LoadRequest> requests,
-             const LoadOptions& options);
   // Makes whole tensors of `source` from those of its checkpoint that lie in the GPU's memory, and on
   // which no work of the GPU is under way. Nothing is written where one of them is missing. Throws what
   // LoadSource::held_pass throws, InputFault for a tensor that is missing or has another size, GpuError.
   void make(const LoadSource& source, std::span<const LoadRequest> requests,
             const HeldTensors& held);
-  // Ends what begin() began: nothing is written any more when it returns.
-  void discard();
-  // Who made what the last read() or begin() had to make, for a log: "the GPU", "CPUs: cuMemAlloc:
+  // Who made what the last read() had to make, for a log: "the GPU", "CPUs: cuMemAlloc:
   // out of memory (2)"; empty where nothing was to be made. Lives until the next call.
   [[nodiscard]] const std::string& made_by() const { return made_by_; }
 
@@ -101,11 +91,9 @@ class GpuLoader {
   // That the other threads may be ahead of one.
   static constexpr int64_t kRingsAhead = 4;
 
-  // With busy_ held.
-  void start(const LoadSource& source, std::span<const LoadRequest> requests, bool verify);
-  void stop();
-  // The read() of what was begun.
-  void finish(std::span<const LoadRequest> requests, const LoadOptions& options);
+  // One try of read(), with busy_ held.
+  void read_once(const LoadSource& source, std::span<const LoadRequest> requests,
+                 const LoadOptions& options);
   // Takes GPU memory for passes unless that much is there.
   void fit_staging(int64_t bytes);
   // How many threads have slots, and how many each, of `slot_bytes` bytes.
@@ -141,7 +129,6 @@ class GpuLoader {
   std::vector<ChecksumPart> parts_;   // likewise: of the last pieces
   std::vector<LoadBuffers> buffers_;  // by thread
   std::mutex busy_;
-  std::unique_ptr<GpuReading> begun_;
   Team team_;
 };
 

@@ -116,13 +116,4 @@ bool GpuPlan::sums_any() const {
   return false;
 }
 
-bool GpuPlan::is_of(const LoadSource& source, std::span<const LoadRequest> requests,
-                    bool verify) const {
-  return &source == &source_ && verify == verify_ &&
-         std::ranges::equal(requests, requests_, [](const LoadRequest& a, const LoadRequest& b) {
-           return a.layer == b.layer && a.tensor == b.tensor && a.offset == b.offset &&
-                  a.out.size() == b.out.size();
-         });
-}
-
 }  // namespace mxfp4

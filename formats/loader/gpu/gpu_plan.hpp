@@ -41,16 +41,11 @@ class GpuPlan {
   GpuPlan(const LoadSource& source, std::span<const LoadRequest> requests, bool verify,
           size_t threads, int64_t most_bytes, bool on_gpu);
 
-  // Whether these arguments of GpuLoader::read() ask for the same bytes.
-  [[nodiscard]] bool is_of(const LoadSource& source, std::span<const LoadRequest> requests,
-                           bool verify) const;
-
   [[nodiscard]] const LoadSource& source() const { return source_; }
   // Bytes of a slot: the largest of the requests' best pieces.
   [[nodiscard]] int64_t slot_bytes() const { return slot_bytes_; }
   // Whether any request is summed.
   [[nodiscard]] bool sums_any() const;
-  // Only the size of a request's `out` counts.
   [[nodiscard]] const std::vector<LoadRequest>& requests() const { return requests_; }
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
   [[nodiscard]] const std::vector<Group>& groups() const { return groups_; }

@@ -9,53 +9,18 @@
 #include "lib/exec/wait.hpp"
 
 namespace mxfp4 {
-namespace {
 
-// On the GPU.
-CudaDriver::Address address_of(const LoadRequest& request) {
-  return std::bit_cast<CudaDriver::Address>(request.out.data());
-}
-
-}  // namespace
-
-GpuReading::GpuReading(const GpuRing& ring, GpuPlan plan)
+GpuReading::GpuReading(const GpuRing& ring, const GpuPlan& plan, const int32_t* cancel)
     : ring_(ring),
-      plan_(std::move(plan)),
+      plan_(plan),
       slots_(ring.memory, ring.threads, ring.slots_of_thread, plan_.slot_bytes()),
       sums_(ring.gpu, plan_, ring.sums, ring.sum_places),
       passes_(ring.gpu, plan_, ring.staging, ring.passed),
-      sender_(ring.gpu, plan_, ring.copied, slots_, sums_, passes_) {}
-
-bool GpuReading::is_of(const LoadSource& source, std::span<const LoadRequest> requests,
-                       bool verify) const {
-  return plan_.is_of(source, requests, verify) &&
-         (targets_.empty() || std::ranges::equal(requests, targets_, {}, address_of));
-}
-
-void GpuReading::send_to(std::span<const LoadRequest> requests, const int32_t* cancel) {
-  cancel_.store(cancel, std::memory_order_release);
-  if (has_target()) return;
-  std::ranges::transform(requests, std::back_inserter(targets_), address_of);
-  wake();
-}
-
-void GpuReading::stop() {
-  failed_.store(true, std::memory_order_relaxed);
-  wake();
-}
-
-void GpuReading::wake() {
-  {
-    const std::scoped_lock lock(target_mutex_);
-    has_target_.store(true, std::memory_order_release);
+      sender_(ring.gpu, plan_, ring.copied, slots_, sums_, passes_),
+      cancel_(cancel) {
+  for (const LoadRequest& request : plan_.requests()) {
+    targets_.push_back(std::bit_cast<CudaDriver::Address>(request.out.data()));
   }
-  target_known_.notify_all();
-}
-
-void GpuReading::await_target() {
-  if (has_target()) return;
-  std::unique_lock lock(target_mutex_);
-  while (!has_target()) wait(target_known_, lock);
 }
 
 template <class Action>
@@ -83,7 +48,6 @@ void GpuReading::work_in(size_t thread) {
   for (size_t i = next(); i < plan_.pieces().size() && !failed(); i = next(), ++taken) {
     const size_t slot = slots_.slot_of(thread, taken);
     await_appended(sums_.needed_before(i));
-    if (slots_.is_used(slot)) await_target();
     for (; slots_.is_used(slot) && !failed(); std::this_thread::yield()) go_on();
     if (failed()) return;
     take(i, slot, buffers);
@@ -95,13 +59,6 @@ void GpuReading::await_sums() noexcept {
   guard([&] {
     const InContext current(ring_.gpu.cuda(), ring_.gpu.context());
     await_appended(plan_.pieces().size());
-  });
-}
-
-void GpuReading::await_gpu() noexcept {
-  ring_.gpu.give_back([&] {
-    ring_.gpu.cuda().synchronize(ring_.gpu.copies());
-    ring_.gpu.cuda().synchronize(ring_.gpu.kernels());
   });
 }
 
@@ -119,7 +76,7 @@ void GpuReading::finish() {
 
 // Reads a piece into a slot.
 void GpuReading::take(size_t index, size_t slot, LoadBuffers& buffers) {
-  throw_if_cancelled(cancel_.load(std::memory_order_acquire));
+  throw_if_cancelled(cancel_);
   slots_.take(slot);
   const auto& [piece, request, group] = plan_.pieces()[index];
   const MutableBytes bytes(slots_.memory_of(slot), static_cast<size_t>(piece.bytes));
@@ -133,7 +90,7 @@ void GpuReading::take(size_t index, size_t slot, LoadBuffers& buffers) {
 }
 
 void GpuReading::go_on() {
-  if (!has_target() || failed()) return;  // in this order: stop() sets both
+  if (failed()) return;
   sender_.send(targets_);
   sums_.append_arrived();
 }

@@ -1,8 +1,7 @@
 // One call of GpuLoader::read(), which its threads share: the ring (GpuSlots) that they fill, the
-// sender (GpuSender) that hands full slots to the GPU, and the sums (GpuSums) that come back. The
-// threads fill the ring, and sleep then, until it is known where the bytes go.
+// sender (GpuSender) that hands full slots to the GPU, and the sums (GpuSums) that come back.
 //
-// From then on a thread that waits, for a free slot or for a sum, does not sleep. It goes on: sends
+// A thread that waits, for a free slot or for a sum, does not sleep. It goes on: sends
 // what is due, appends what is due, lets other threads have the CPU (std::this_thread::yield), and
 // asks again. A sleeping thread would need somebody to wake it. When the ring is full all threads
 // wait, so only the driver could, by interrupt, after a copy has ended: the copy engine would stand
@@ -19,7 +18,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -50,34 +48,23 @@ struct GpuRing {
 
 class GpuReading {
  public:
-  GpuReading(const GpuRing& ring, GpuPlan plan);
+  // `plan` outlives the reading. The caller may ask to cancel at `cancel`, or null.
+  GpuReading(const GpuRing& ring, const GpuPlan& plan, const int32_t* cancel);
 
-  // Whether these arguments of GpuLoader::read() ask for the same bytes, and for no other place.
-  [[nodiscard]] bool is_of(const LoadSource& source, std::span<const LoadRequest> requests,
-                           bool verify) const;
-  // Where the bytes go, if that is not known yet, and where the caller may ask to cancel, or null.
-  void send_to(std::span<const LoadRequest> requests, const int32_t* cancel);
-  // Lets all threads end early.
-  void stop();
   // The work of one thread.
   void work() noexcept;
-  // For the thread that called send_to(), after its work(): waits until the GPU has summed
+  // For one thread, after its work(): waits until the GPU has summed
   // everything, or a thread failed.
   void await_sums() noexcept;
   // After all threads: waits until the GPU is done with the ring and the requests' memory, too.
   // Throws what a thread met, and Error::input for a checksum that differs.
   void finish();
-  // Like finish(), for an abandoned read.
-  void await_gpu() noexcept;
 
  private:
   void work_in(size_t thread);
   // Calls `action`; what it throws is kept for finish(), and ends the other threads early.
   template <class Action>
   void guard(const Action& action) noexcept;
-  void wake();
-  // Waits until send_to() or stop().
-  void await_target();
   void take(size_t index, size_t slot, LoadBuffers& buffers);
   // Does what is due for all threads, as far as no other thread does it.
   void go_on();
@@ -86,11 +73,9 @@ class GpuReading {
   // Relaxed: only says that no more work is wanted. What failed is read under failure_mutex_, or
   // after the threads have been joined.
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_relaxed); }
-  // Acquire, with wake()'s release: who sees it sees targets_, and failed_ where stop() set both.
-  [[nodiscard]] bool has_target() const { return has_target_.load(std::memory_order_acquire); }
 
   GpuRing ring_;
-  const GpuPlan plan_;
+  const GpuPlan& plan_;
   GpuSlots slots_;
   GpuSums sums_;
   GpuPasses passes_;
@@ -100,12 +85,8 @@ class GpuReading {
   std::atomic<size_t> next_{0};  // piece
   std::atomic<size_t> next_thread_{0};
 
-  // Release and acquire: the caller's number behind it was set before.
-  std::atomic<const int32_t*> cancel_{nullptr};
-  std::mutex target_mutex_;
-  std::condition_variable target_known_;
-  std::atomic<bool> has_target_{false};
-  std::vector<CudaDriver::Address> targets_;  // by request, on the GPU; set before has_target_
+  const int32_t* cancel_;
+  std::vector<CudaDriver::Address> targets_;  // by request, on the GPU
 
   std::atomic<bool> failed_{false};
   std::mutex failure_mutex_;

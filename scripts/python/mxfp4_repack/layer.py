@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mxfp4_repack.arguments import whole_number
 from mxfp4_repack.errors import ArgumentError, NotFoundError, ReadError, SizeError
 from mxfp4_repack.native import Bytes, NativeLayer, NativeSum
-from mxfp4_repack.native_gpu import NativeGpu, NativeGpuRead, can_make, make_on_gpu
+from mxfp4_repack.native_gpu import NativeGpu, can_make, make_on_gpu, read_to_gpu
 from mxfp4_repack.tensors import (
     TensorInfo, import_torch, numpy_type, row_major, tensor_view, torch_device)
 
@@ -151,9 +151,9 @@ class Layer:
                 yield name, begin, part.size, number
                 number = (number + 1) % len(ring)
 
-    def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> NativeGpuRead:
-        """Begins to read whole tensors to the GPU; place() of what comes back says where to."""
-        return NativeGpuRead(self._file, gpu, [self._numbers[name] for name in names])
+    def read_to_gpu(self, gpu: NativeGpu, addresses: Mapping[str, int]) -> None:
+        """Reads whole tensors to the GPU's memory at `addresses`, by name."""
+        read_to_gpu(self._file, gpu, [self._numbers[name] for name in addresses], list(addresses.values()))
 
     def can_make_on_gpu(self) -> bool:
         """Whether make_on_gpu() can make all tensors: of a checkpoint, and in a layout that a GPU makes."""

@@ -1,8 +1,7 @@
 """Moves layers of a blob to a device with torch: Layer.to_device().
 
 To an NVIDIA GPU libmxfp4_repack.so does it alone: its threads read, or decode, into a pinned ring that
-is made once and used for every layer, and hand what is full to the GPU's copy engine. They begin before
-the tensors are allocated. The GPU sums what has arrived, and the sums are compared with the manifest's
+is made once and used for every layer, and hand what is full to the GPU's copy engine. The GPU sums what has arrived, and the sums are compared with the manifest's
 checksums. No thread needs the interpreter's lock.
 
 To another GPU, or without CUDA's driver, the calling thread reads with the library's threads into one part of
@@ -152,20 +151,14 @@ class Loader:
         if not self._opened():
             return None
         assert self._gpu is not None
-        # The threads read already while memory is allocated.
-        reading = layer.read_to_gpu(self._gpu, [info.name for info in infos])
-        try:
-            flats = _allocate(infos, self.device) if given is None else given
-            for info in infos:
-                if info.slack_bytes:
-                    flats[info.name][info.nbytes:].zero_()
-            # Kernels of the caller's stream may still read what lay there.
-            torch.cuda.current_stream(self.device).synchronize()
-            reading.place([flats[info.name].data_ptr() for info in infos])
-            reading.finish()
-            self.made_by = self._gpu.made_by() or self.made_by
-        finally:
-            reading.close()
+        flats = _allocate(infos, self.device) if given is None else given
+        for info in infos:
+            if info.slack_bytes:
+                flats[info.name][info.nbytes:].zero_()
+        # Kernels of the caller's stream may still read what lay there.
+        torch.cuda.current_stream(self.device).synchronize()
+        layer.read_to_gpu(self._gpu, {info.name: flats[info.name].data_ptr() for info in infos})
+        self.made_by = self._gpu.made_by() or self.made_by
         return flats
 
     def _by_stream(self, layer: Layer, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats":

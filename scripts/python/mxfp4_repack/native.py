@@ -73,9 +73,7 @@ def _declared(found: Any) -> Any:
             ("sum_close", None, [POINTER]),
             ("read", status, requests[1:]),
             ("gpu_open", status, [INT32, options, handle]),
-            ("gpu_begin", status, requests),
             ("gpu_read", status, requests),
-            ("gpu_discard", status, [POINTER]),
             ("gpu_make", status, [POINTER, POINTER, POINTER, size, POINTER, size]),
             ("gpu_made_by", ctypes.c_char_p, [POINTER]),
             ("gpu_close", None, [POINTER])):

@@ -47,44 +47,12 @@ def open_gpu(device: int, threads: int, ring_bytes: int, ranks: int = 1, makes: 
     return NativeGpu(functions, handle)
 
 
-class NativeGpuRead:
-    """Tensors on their way to a GPU. Threads read the first bytes until place() says where to, or
-    close() that they are not wanted."""
-
-    def __init__(self, layer: NativeLayer, gpu: NativeGpu, tensors: Sequence[int]) -> None:
-        self._begun = False
-        self._layer, self._blob, self._gpu, self._requests = layer, layer.blob(), gpu, layer.requests(tensors)
-        self._options = structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=1, verify=1)
-        self._begun = True
-        self._call(self._blob.functions.mxfp4_repack_gpu_begin)
-
-    def place(self, addresses: Sequence[int]) -> None:
-        """Lets the threads fill the GPU's memory at `addresses`, which no work of the GPU uses until
-        finish() or close() returns."""
-        for request, address in zip(self._requests, addresses):
-            request.memory = address
-        self._call(self._blob.functions.mxfp4_repack_gpu_begin)
-
-    def finish(self) -> None:
-        """Returns when all bytes have arrived and were compared with the manifest's checksums."""
-        self._begun = False
-        self._call(self._blob.functions.mxfp4_repack_gpu_read)
-
-    def close(self) -> None:
-        begun, self._begun = self._begun, False
-        if begun and self._gpu.handle and self._gpu.is_own():
-            self._blob.functions.mxfp4_repack_gpu_discard(self._gpu.handle)
-
-    def __del__(self) -> None:
-        """Threads read from the blob until they are told to stop."""
-        self.close()
-
-    def _call(self, function: Any) -> None:
-        status = function(self._gpu.handle, self._blob.handle, self._requests, len(self._requests),
-                          ctypes.byref(self._options))
-        if status != OK:
-            self._begun = False
-        self._layer.check(status)
+def read_to_gpu(layer: NativeLayer, gpu: NativeGpu, tensors: Sequence[int], addresses: Sequence[int]) -> None:
+    """Fills the GPU's memory at `addresses`, which no work of the GPU uses meanwhile, with the tensors of these numbers.
+    Returns when all bytes have arrived and were compared with the manifest's checksums."""
+    blob, requests = layer.blob(), layer.requests(tensors, addresses)
+    options = structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=1, verify=1)
+    layer.check(blob.functions.mxfp4_repack_gpu_read(gpu.handle, blob.handle, requests, len(tensors), ctypes.byref(options)))
 
 
 def make_on_gpu(layer: NativeLayer, gpu: Optional[NativeGpu], tensors: Sequence[int], addresses: Sequence[int],
