@@ -17,6 +17,7 @@
 #include "formats/decision/config_only.hpp"
 #include "formats/decision/given_path.hpp"
 #include "formats/decision/request_json.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -31,12 +32,29 @@ struct ExplainCall {
   std::shared_ptr<Source> source{};  // opened when it is first needed; null without a checkpoint
 };
 
+// What there is to know of a far checkpoint with many tensors but for its config would be megabytes:
+// V4-Pro's index and headers are 30. Null where the config does not say enough, or little would come.
+std::shared_ptr<Source> open_far_config(const std::filesystem::path& path) {
+  constexpr int64_t kManyBytes = int64_t{1} << 20;  // of the index; the headers take twice as many
+  const std::filesystem::path index = path / "model.safetensors.index.json";
+  const std::filesystem::path config = path / kConfigName;
+  if (!is_address(path) || !exists_at(index) || status_at(index).size < kManyBytes) return nullptr;
+  try {
+    return open_config(text_at(config, kMaxConfigBytes), config);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
 // Weights, or where there are none only the config.
 std::shared_ptr<Source> open_input(const CheckpointOptions& input) {
   if (input.path.empty()) return open_config(*input.config_text, input.config_path);
   const std::filesystem::path path = whole_of(input.path);
   const auto config = config_without_weights(path);
-  if (!config) return open_source(path);
+  if (!config) {
+    std::shared_ptr<Source> far = open_far_config(path);
+    return far ? far : open_source(path);
+  }
   return open_config(input.config_text.value_or(read_text_file(*config, kMaxConfigBytes)), *config);
 }
 
