@@ -189,7 +189,8 @@ class Reload(unittest.TestCase):
         with World(model=model) as world:
             running = self.loaded(world, case, extra)
             self.assertEqual(self.state(running.layer), self.fresh(case, model))
-        manifest = open(os.path.join(blob, "mxfp4_repack.json"), "rb").read()
+        with open(os.path.join(blob, "mxfp4_repack.json"), "rb") as file:
+            manifest = file.read()
         path = os.path.join(model, "model.safetensors")
         with open(path, "r+b") as file:
             size = file.seek(0, os.SEEK_END)

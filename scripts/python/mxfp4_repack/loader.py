@@ -4,11 +4,8 @@ To an NVIDIA GPU libmxfp4_repack.so does it alone: its threads read, or decode, 
 is made once and used for every layer, and hand what is full to the GPU's copy engine. The GPU sums what has arrived, and the sums are compared with the manifest's
 checksums. No thread needs the interpreter's lock.
 
-To another GPU, or without CUDA's driver, the calling thread reads with the library's threads into one part of
-a pinned ring while a stream of the loader's own copies the others.
-
-The tensors are allocated once, at their final size; no other GPU memory is used, and no copy to the GPU
-starts from pageable memory. To the CPU the threads write straight into the tensors.
+The tensors are allocated once, at their final size; no other GPU memory is used. To the CPU the threads write
+straight into the tensors. To another GPU, or without CUDA's driver, each tensor goes by way of the CPU.
 """
 from __future__ import annotations
 
@@ -27,8 +24,7 @@ from mxfp4_repack.tensors import TensorInfo, tensor_view
 
 __all__ = ["Loader", "load", "load_into", "prepare", "release"]
 
-DEFAULT_RING_BYTES = 64 << 20  # a power of two: torch rounds pinned memory up to one
-PARTS_OF_RING = 4  # without CUDA's driver: one is read while those before it are copied
+DEFAULT_RING_BYTES = 64 << 20
 
 Layer = Any  # of layer.py, which imports this module
 Flats = Mapping[str, torch.Tensor]  # uint8, what tensors lie in, by the tensors' names
@@ -73,8 +69,6 @@ class Loader:
         self.made_by = ""  # who did so last, for a log
         self._lock = threading.Lock()
         self._gpu: Optional[NativeGpu] = None
-        self._stream: Optional[torch.cuda.Stream] = None
-        self._ring: Optional[torch.Tensor] = None
         if self.device.type == "cuda":
             with torch.cuda.device(self.device):
                 self.device = torch.device("cuda", torch.cuda.current_device())
@@ -93,7 +87,6 @@ class Loader:
     def close(self) -> None:
         """Frees the pinned ring, and ends the library's threads; the next load() makes them anew."""
         with self._lock:
-            self._ring = None
             if self._gpu is not None:
                 self._gpu.close()
 
@@ -130,21 +123,18 @@ class Loader:
 
     def _load(self, layer: Layer, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats":
         with self._lock:
-            if self.device.type == "cuda":
-                flats = self._directly(layer, infos, given)
-                return self._by_stream(layer, infos, given) if flats is None else flats
-            in_place = given is not None and self.device.type == "cpu"
-            flats = given if given is not None and in_place else _allocate(infos, "cpu")
+            directly = self._directly(layer, infos, given) if self.device.type == "cuda" else None
+            if directly is not None:
+                return directly
+            flats = _allocate(infos, self.device) if given is None else given
             for info in infos:
                 flat = flats[info.name]
-                flat[info.nbytes:].zero_()
-                layer.read_into(info.name, 0, flat.numpy()[:info.nbytes], self.threads)
-        if given is None:
-            return {name: flat.to(self.device) for name, flat in flats.items()}
-        if not in_place:
-            for name, flat in given.items():
-                flat.copy_(flats[name][:flat.numel()])
-        return given
+                read = flat if flat.device.type == "cpu" else torch.empty(flat.numel(), dtype=torch.uint8)
+                read[info.nbytes:].zero_()
+                layer.read_into(info.name, 0, read.numpy()[:info.nbytes], self.threads)
+                if read is not flat:
+                    flat.copy_(read)
+            return flats
 
     def _directly(self, layer: Layer, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats | None":
         """None where the library cannot."""
@@ -159,31 +149,6 @@ class Loader:
         torch.cuda.current_stream(self.device).synchronize()
         layer.read_to_gpu(self._gpu, {info.name: flats[info.name].data_ptr() for info in infos})
         self.made_by = self._gpu.made_by() or self.made_by
-        return flats
-
-    def _by_stream(self, layer: Layer, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats":
-        if self._stream is None or self._ring is None:
-            with torch.cuda.device(self.device):
-                self._stream = torch.cuda.Stream()
-                self._ring = torch.empty(self.ring_bytes, dtype=torch.uint8, pin_memory=True)
-        ring, gpu = self._ring, self._stream
-        flats = _allocate(infos, self.device) if given is None else given
-        parts = ring.split(self.ring_bytes // PARTS_OF_RING)[:PARTS_OF_RING]
-        copied = [torch.cuda.Event() for _ in parts]
-        try:
-            # Kernels of the caller's stream may still use the memory that torch just gave us.
-            gpu.wait_stream(torch.cuda.current_stream(self.device))
-            with torch.cuda.stream(gpu):
-                for info in infos:
-                    if info.slack_bytes:
-                        flats[info.name][info.nbytes:].zero_()
-                for name, begin, size, at in layer.read_through([info.name for info in infos],
-                                                                [part.numpy() for part in parts], self.threads):
-                    flats[name][begin:begin + size].copy_(parts[at][:size], non_blocking=True)
-                    copied[at].record(gpu)
-                    copied[(at + 1) % len(parts)].synchronize()  # that part is filled next
-        finally:
-            gpu.synchronize()  # after an error too: copies must not outlive the tensors
         return flats
 
 
@@ -218,7 +183,7 @@ def _kept(key: torch.device) -> Loader:
 def prepare(device: Any) -> None:
     """Makes the device's kept loader in a thread: the first load() finds it, or waits until it is there.
 
-    For a program that has other work before its first load: a ring, threads and streams take some 20 ms.
+    For a program that has other work before its first load: a ring and threads take some 20 ms.
     A loader that cannot be made is load()'s to report.
     """
     key = _with_index(device)  # the other thread has a current GPU of its own
