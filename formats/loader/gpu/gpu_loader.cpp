@@ -6,7 +6,6 @@
 #include <bit>
 #include <utility>
 
-#include "formats/os/near_cpus.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -36,6 +35,7 @@ void check_addresses(const LoadSource& source, std::span<const LoadRequest> requ
 
 GpuLoader::GpuLoader(int device, int threads, int64_t ring_bytes, int ranks, GpuPass pass)
     : gpu_(device),
+      near_(gpu_.near_cpus()),
       threads_(ring_parts(ring_bytes, kThreadBytes, threads)),
       used_bytes_(ranks > kFewRanks ? kThreadBytes / 2 : kThreadBytes),
       sum_memory_(gpu_, GpuSums::sum_bytes(bytes_ahead())),
@@ -44,8 +44,7 @@ GpuLoader::GpuLoader(int device, int threads, int64_t ring_bytes, int ranks, Gpu
       passed_(gpu_, GpuPasses::kUnderWay),
       summed_(gpu_, static_cast<size_t>(bytes_ahead() / kLeastPiece)),
       parts_(summed_.count()),
-      buffers_(threads_),
-      team_(threads, [near = gpu_.near_cpus()] { run_on(near); }) {
+      buffers_(threads_) {
   fit_ring(static_cast<int64_t>(threads_) * kThreadBytes);
 }
 
@@ -135,12 +134,7 @@ void GpuLoader::read_once(const LoadSource& source, std::span<const LoadRequest>
       parts.slots, buffers_,         copied_,
       sums,        sum_places(plan), staging_ == nullptr ? 0 : staging_->address(),
       passed_};
-  GpuReading reading(ring, plan, options.cancel);
-  team_.start([&reading] { reading.work(); });
-  reading.work();
-  reading.await_sums();
-  team_.join();
-  reading.finish();
+  GpuReading(ring, plan, options.cancel).run(near_);
 }
 
 }  // namespace mxfp4

@@ -38,7 +38,6 @@
 #include "formats/loader/gpu/gpu_held.hpp"
 #include "formats/loader/gpu/gpu_reading.hpp"
 #include "formats/loader/load_source.hpp"
-#include "lib/exec/team.hpp"
 
 namespace mxfp4 {
 
@@ -114,6 +113,7 @@ class GpuLoader {
   [[nodiscard]] size_t sum_places(const GpuPlan& plan) const;
 
   GpuDevice gpu_;
+  std::vector<int> near_;               // CPUs that are near the GPU
   size_t threads_;                      // that have slots of the ring
   int64_t used_bytes_;                  // of a thread's part, unless kLeastSlots need more
   PinnedMemory sum_memory_;             // where the GPU puts the sums
@@ -129,7 +129,6 @@ class GpuLoader {
   std::vector<ChecksumPart> parts_;   // likewise: of the last pieces
   std::vector<LoadBuffers> buffers_;  // by thread
   std::mutex busy_;
-  Team team_;
 };
 
 }  // namespace mxfp4

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
+#include <exception>
 #include <thread>
 #include <utility>
 
-#include "lib/exec/wait.hpp"
+#include "formats/os/near_cpus.hpp"
+#include "lib/exec/run_on_threads.hpp"
 
 namespace mxfp4 {
 
@@ -23,20 +24,37 @@ GpuReading::GpuReading(const GpuRing& ring, const GpuPlan& plan, const int32_t* 
   }
 }
 
-template <class Action>
-void GpuReading::guard(const Action& action) noexcept {
+void GpuReading::run(const std::vector<int>& near) {
+  const CudaDriver& cuda = ring_.gpu.cuda();
+  const InContext current(cuda, ring_.gpu.context());
+  std::exception_ptr failure;
   try {
-    action();
+    read(near);
   } catch (...) {
-    const std::scoped_lock lock(failure_mutex_);
-    if (!failure_) failure_ = std::current_exception();
-    failed_.store(true, std::memory_order_relaxed);
+    failure = std::current_exception();
   }
+  const auto copies = cuda.synchronize(ring_.gpu.copies());
+  const auto kernels = cuda.synchronize(ring_.gpu.kernels());
+  if (failure) std::rethrow_exception(failure);
+  cuda.check(copies, "cuStreamSynchronize");
+  cuda.check(kernels, "cuStreamSynchronize");
+  plan_.source().check_unchanged();
+  sums_.compare();
 }
 
-void GpuReading::work() noexcept {
-  const size_t thread = next_thread_.fetch_add(1, std::memory_order_relaxed);
-  if (thread < ring_.threads) guard([&] { work_in(thread); });
+void GpuReading::read(const std::vector<int>& near) {
+  struct None {};
+  const auto caller = std::this_thread::get_id();
+  run_on_threads<None>(static_cast<int>(ring_.threads), ring_.threads, [&](size_t thread, None&) {
+    if (std::this_thread::get_id() != caller) run_on(near);
+    try {
+      work_in(thread);
+    } catch (...) {
+      failed_.store(true, std::memory_order_relaxed);  // the others wait for this thread's pieces
+      throw;
+    }
+  });
+  await_appended(plan_.pieces().size());
 }
 
 // Takes pieces through the slots of a thread.
@@ -53,25 +71,6 @@ void GpuReading::work_in(size_t thread) {
     take(i, slot, buffers);
     go_on();
   }
-}
-
-void GpuReading::await_sums() noexcept {
-  guard([&] {
-    const InContext current(ring_.gpu.cuda(), ring_.gpu.context());
-    await_appended(plan_.pieces().size());
-  });
-}
-
-void GpuReading::finish() {
-  const CudaDriver& cuda = ring_.gpu.cuda();
-  const InContext current(cuda, ring_.gpu.context());
-  const auto copies = cuda.synchronize(ring_.gpu.copies());
-  const auto sums = cuda.synchronize(ring_.gpu.kernels());
-  if (failure_) std::rethrow_exception(failure_);
-  cuda.check(copies, "cuStreamSynchronize");
-  cuda.check(sums, "cuStreamSynchronize");
-  plan_.source().check_unchanged();
-  sums_.compare();
 }
 
 // Reads a piece into a slot.

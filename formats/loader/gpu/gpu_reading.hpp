@@ -19,8 +19,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <exception>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -51,27 +49,20 @@ class GpuReading {
   // `plan` outlives the reading. The caller may ask to cancel at `cancel`, or null.
   GpuReading(const GpuRing& ring, const GpuPlan& plan, const int32_t* cancel);
 
-  // The work of one thread.
-  void work() noexcept;
-  // For one thread, after its work(): waits until the GPU has summed
-  // everything, or a thread failed.
-  void await_sums() noexcept;
-  // After all threads: waits until the GPU is done with the ring and the requests' memory, too.
-  // Throws what a thread met, and Error::input for a checksum that differs.
-  void finish();
+  // Reads with as many threads as have slots, the caller among them; the others on CPUs of `near`. Returns
+  // when the GPU is done with the ring and the requests' memory, also if it throws: what a thread met,
+  // GpuError, and Error::input for a checksum that differs.
+  void run(const std::vector<int>& near);
 
  private:
+  void read(const std::vector<int>& near);
   void work_in(size_t thread);
-  // Calls `action`; what it throws is kept for finish(), and ends the other threads early.
-  template <class Action>
-  void guard(const Action& action) noexcept;
   void take(size_t index, size_t slot, LoadBuffers& buffers);
   // Does what is due for all threads, as far as no other thread does it.
   void go_on();
   // Goes on until the first `count` pieces are appended. Returns early after a failure.
   void await_appended(size_t count);
-  // Relaxed: only says that no more work is wanted. What failed is read under failure_mutex_, or
-  // after the threads have been joined.
+  // Relaxed: only says that no more work is wanted.
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_relaxed); }
 
   GpuRing ring_;
@@ -81,16 +72,11 @@ class GpuReading {
   GpuPasses passes_;
   GpuSender sender_;
 
-  // Relaxed, both: they only deal out numbers. The plan was complete before the threads began.
+  // Relaxed: it only deals out numbers. The plan was complete before the threads began.
   std::atomic<size_t> next_{0};  // piece
-  std::atomic<size_t> next_thread_{0};
-
+  std::atomic<bool> failed_{false};
   const int32_t* cancel_;
   std::vector<CudaDriver::Address> targets_;  // by request, on the GPU
-
-  std::atomic<bool> failed_{false};
-  std::mutex failure_mutex_;
-  std::exception_ptr failure_;  // guarded by failure_mutex_
 };
 
 }  // namespace mxfp4
