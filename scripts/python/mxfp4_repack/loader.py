@@ -123,33 +123,24 @@ class Loader:
 
     def _load(self, layer: Layer, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats":
         with self._lock:
-            directly = self._directly(layer, infos, given) if self.device.type == "cuda" else None
-            if directly is not None:
-                return directly
+            gpu = self._gpu if self.device.type == "cuda" and self._opened() else None
             flats = _allocate(infos, self.device) if given is None else given
             for info in infos:
-                flat = flats[info.name]
-                read = flat if flat.device.type == "cpu" else torch.empty(flat.numel(), dtype=torch.uint8)
-                read[info.nbytes:].zero_()
-                layer.read_into(info.name, 0, read.numpy()[:info.nbytes], self.threads)
+                if info.slack_bytes:
+                    flats[info.name][info.nbytes:].zero_()
+            if gpu is not None:
+                # Kernels of the caller's stream may still read what lay there.
+                torch.cuda.current_stream(self.device).synchronize()
+                layer.read_to_gpu(gpu, {info.name: flats[info.name].data_ptr() for info in infos})
+                self.made_by = gpu.made_by() or self.made_by
+                return flats
+            for info in infos:
+                flat = flats[info.name][:info.nbytes]
+                read = flat if flat.device.type == "cpu" else torch.empty(info.nbytes, dtype=torch.uint8)
+                layer.read_into(info.name, 0, read.numpy(), self.threads)
                 if read is not flat:
                     flat.copy_(read)
             return flats
-
-    def _directly(self, layer: Layer, infos: Sequence[TensorInfo], given: "Flats | None") -> "Flats | None":
-        """None where the library cannot."""
-        if not self._opened():
-            return None
-        assert self._gpu is not None
-        flats = _allocate(infos, self.device) if given is None else given
-        for info in infos:
-            if info.slack_bytes:
-                flats[info.name][info.nbytes:].zero_()
-        # Kernels of the caller's stream may still read what lay there.
-        torch.cuda.current_stream(self.device).synchronize()
-        layer.read_to_gpu(self._gpu, {info.name: flats[info.name].data_ptr() for info in infos})
-        self.made_by = self._gpu.made_by() or self.made_by
-        return flats
 
 
 _makes = ""
