@@ -29,8 +29,8 @@ void finish(CLI::App& command, CommandLine& line, Options& options,
   command.footer(examples);
   add_global_flags(command, line.global);
   command.callback([&command, &line, &options, run] {
-    if constexpr (requires { options.given; }) {
-      options.given = given_flags(command);
+    if constexpr (requires { options.input; }) {
+      options.input.given = given_flags(command);
     } else {
       (void)command;  // the compiler asks why it is captured
     }
@@ -143,8 +143,8 @@ void declare_verify(CLI::App& app, CommandLine& line) {
 void declare_fits(CLI::App& app, CommandLine& line) {
   CLI::App& command = *app.add_subcommand(
       "fits", "Say whether a blob fits a release and a machine: exit code 0, 1 or 7");
-  command.add_option("OUT", line.fits.blob.path, "Blob")->required();
-  add_fit_flags(command, line.fits.blob);
+  command.add_option("OUT", line.fits.input.path, "Blob")->required();
+  add_fit_flags(command, line.fits.input);
   finish(command, line, line.fits, run_fits,
          "mxfp4-repack fits packed/ --revision 0.33.0\n"
          "mxfp4-repack fits packed/ --target facts.json");

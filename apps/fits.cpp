@@ -8,7 +8,6 @@
 #include <iterator>
 #include <string_view>
 
-#include "apps/asked_flags.hpp"
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/fit_words.hpp"
@@ -21,6 +20,8 @@
 namespace mxfp4 {
 namespace {
 
+using nlohmann::json;
+
 // Whether convert takes the blob in place of its checkpoint: the blob says how its checkpoint names
 // the experts, and its layout loses nothing.
 bool stands_for_checkpoint(const std::filesystem::path& blob) {
@@ -31,6 +32,34 @@ bool stands_for_checkpoint(const std::filesystem::path& blob) {
   }
 }
 
+// The members that were typed, and of those that the blob was asked with what they leave open.
+json over_asked(const RequestFlags& typed, const FitQuestion& question, const Manifest& blob,
+                const Fits& answer) {
+  json members = typed.members;
+  if (!members.contains("revision") && !typed.target.facts.engine_version) {
+    members["revision"] = question.release;
+  }
+  const bool other_machine = question.facts.arch || question.facts.platform;
+  const std::vector<std::string> variables = typed.variables();
+  const json asked = json::parse(blob.asked);
+  for (const auto& [key, value] : asked.items()) {
+    const bool of_machine = key == "arch" || key == "platform";
+    const bool of_backend = key == "backend" || key == "moe_backend";
+    const bool of_packages = key == "libs" || key == "no_lib";
+    if (of_packages && !typed.target.path.empty()) continue;  // the file says it
+    if ((of_machine && other_machine) || (of_backend && !answer.takes_backend)) continue;
+    if (key != "env") {
+      members.emplace(key, value);  // unless it was typed
+      continue;
+    }
+    for (const auto& [name, text] : value.items()) {
+      if (std::ranges::find(variables, name) != variables.end()) continue;
+      members["env"].push_back(fmt::format("{}={}", name, text.get<std::string>()));
+    }
+  }
+  return members;
+}
+
 // What to do about a blob that does not fit: the parts of the command that makes one for the
 // deployment that was asked about, of this one if it can stand for its checkpoint. What was not
 // said is as the blob was made for.
@@ -38,34 +67,17 @@ std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion
                                    const Manifest& blob, const Fits& answer) {
   if (answer.fit != Fit::kNo) return {};
   if (answer.damaged) return {kMendBlob};
-  const bool enough = stands_for_checkpoint(options.blob.path);
+  const bool enough = stands_for_checkpoint(options.input.path);
   std::vector<std::string> parts{
       fmt::format("mxfp4-repack convert {} -o NEW",
-                  enough ? shell_word(options.blob.path.string()) : "CHECKPOINT")};
-  std::vector<GivenFlag> flags = options.given;
-  const auto given = [&](std::string_view name) {
-    return std::ranges::find(options.given, name, &GivenFlag::name) != options.given.end();
-  };
-  if (enough) {  // convert takes the rest from the blob
-    if (!answer.takes_backend && !given("--moe-backend")) {
-      flags.push_back({"--moe-backend", {"auto"}});
-    }
-    std::ranges::move(as_typed(flags), std::back_inserter(parts));
-    return parts;
+                  enough ? shell_word(options.input.path.string()) : "CHECKPOINT")};
+  RequestFlags flags = options.input;
+  if (!enough) {
+    flags.members = over_asked(options.input, question, blob, answer);
+  } else if (!answer.takes_backend && !flags.members.contains("moe_backend")) {
+    flags.members["moe_backend"] = "auto";  // convert takes the rest from the blob
   }
-  if (options.blob.text("revision").empty() && !options.blob.target.facts.engine_version)
-    flags.push_back({"--revision", {question.release}});
-  const bool other_machine = question.facts.arch || question.facts.platform;
-  for (GivenFlag& flag : asked_flags(blob.asked)) {
-    const bool of_machine = flag.name == "--arch" || flag.name == "--platform";
-    const bool of_backend = flag.name == "--backend" || flag.name == "--moe-backend";
-    const bool of_packages = flag.name == "--libs" || flag.name == "--no-lib";
-    if (of_packages && given("--target")) continue;  // the file says it
-    if (given(flag.name) && flag.name != "--env" && flag.name != "--knob") continue;
-    if ((of_machine && other_machine) || (of_backend && !answer.takes_backend)) continue;
-    flags.push_back(std::move(flag));
-  }
-  std::ranges::move(as_typed(flags), std::back_inserter(parts));
+  std::ranges::move(flags.typed(), std::back_inserter(parts));
   return parts;
 }
 
@@ -73,17 +85,17 @@ std::vector<std::string> next_step(const FitsOptions& options, const FitQuestion
 
 int run_fits(const FitsOptions& options, const Console& console) {
   // Open: the manifests of all ranks.
-  const BlobRanks blob = open_blob_ranks(options.blob.path);
-  if (options.given.size() < 2) {
+  const BlobRanks blob = open_blob_ranks(options.input.path);
+  if (options.input.given.size() < 2) {
     throw Error::usage("fits: nothing differs from the blob's own deployment")
         .hint("--revision NAME or --target FILE says for what");
   }
-  warn_of_missing_ranks(options.blob.path, blob.manifests, console);
+  warn_of_missing_ranks(options.input.path, blob.manifests, console);
 
   // Ask: the facts of the serving machine, as far as flags and the --target file tell them.
-  const FitQuestion question = fit_question(options.blob, blob.manifests.front());
+  const FitQuestion question = fit_question(options.input, blob.manifests.front());
   Fits answer = fits(question, blob);
-  if (const auto other = other_checkpoint(options.blob.path, blob.manifests.front())) {
+  if (const auto other = other_checkpoint(options.input.path, blob.manifests.front())) {
     answer.fit = Fit::kNo;
     answer.reasons.insert(answer.reasons.begin(), *other);
   }
@@ -92,7 +104,7 @@ int run_fits(const FitsOptions& options, const Console& console) {
 
   // Show the answer, and end with its code.
   Json json = json_document("fits");
-  json["blob"] = options.blob.path.string();
+  json["blob"] = options.input.path.string();
   json["revision"] = question.release;
   json["fits"] = answer.fit == Fit::kNotKnown ? Json() : Json(answer.fit == Fit::kYes);
   json["differs"] = answer.differs;
@@ -104,7 +116,7 @@ int run_fits(const FitsOptions& options, const Console& console) {
   }
   std::string out;
   append_wrapped(out, "", 2,
-                 fmt::format("{}: {}", shell_word(options.blob.path.string()),
+                 fmt::format("{}: {}", shell_word(options.input.path.string()),
                              fit_words(answer.fit, question.release)));
   out += fields_text(console, {{"because", json["reasons"]}, {"differs", json["differs"]}}, 2);
   if (!next.empty()) append_command(out, "  next     ", 13, next);

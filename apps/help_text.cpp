@@ -14,15 +14,12 @@ namespace {
 
 constexpr size_t kTextColumn = 28;
 constexpr size_t kCommandColumn = 14;
-constexpr size_t kNarrowest = 60;  // on narrower terminals, texts stand below their names
-constexpr size_t kNarrowIndent = 6;
 
 // Appends a name, indented by two columns, and its text: beside it from `column` on, or below it if
 // the name is too long.
 void append_entry(std::string& out, const std::string& name, const std::string& text,
                   size_t column) {
   const size_t width = text_width();
-  if (width < kNarrowest) column = kNarrowIndent;
   std::string line = "  " + name;
   if (line.size() + 2 > column) {
     out += line + "\n";
@@ -147,26 +144,6 @@ void append_head(std::string& out, const CLI::App& app) {
 }
 
 }  // namespace
-
-std::string with_bold_headings(std::string_view help, const Console& console) {
-  constexpr std::string_view kUsage = "Usage:";
-  std::string out;
-  while (!help.empty()) {
-    const std::string_view line = help.substr(0, help.find('\n'));
-    help.remove_prefix(std::min(help.size(), line.size() + 1));
-    const bool heading = line.ends_with(':') && !line.starts_with(' ');
-    if (heading) {
-      out += console.bold(line);
-    } else if (line.starts_with(kUsage)) {
-      out += console.bold(kUsage);
-      out += line.substr(kUsage.size());
-    } else {
-      out += line;
-    }
-    out += '\n';
-  }
-  return out;
-}
 
 std::string help_text(const CLI::App& app, bool all) {
   std::string out;

@@ -4,15 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
-#include <string_view>
-
-#include "apps/console.hpp"
 
 namespace mxfp4 {
-
-// `help` with its headings (lines that end in a colon and are not indented, and the word Usage) in
-// bold.
-[[nodiscard]] std::string with_bold_headings(std::string_view help, const Console& console);
 
 // The help of the program or of one command, from the flags that `app` declares: the usual ones, or all. The
 // footer of `app` holds the examples, one command a line.

@@ -256,8 +256,8 @@ bool asks_for_target(const InspectOptions& options) {
   static const std::set<std::string> kOfCheckpoint = {kInputName,  "--style",  "--model-config",
                                                       "--layers",  "--family", "--revision",
                                                       "--tensors", "--layer",  "--serve"};
-  return !std::ranges::all_of(
-      options.given, [](const GivenFlag& flag) { return kOfCheckpoint.contains(flag.name); });
+  return !std::ranges::all_of(options.input.given,
+                              [](const std::string& name) { return kOfCheckpoint.contains(name); });
 }
 
 }  // namespace
@@ -269,8 +269,9 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   refuse_unfinished(options.input.path);
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
   if (!blobs.empty()) {
-    require_useful(options.given, {kInputName, "--revision", "--tensors", "--layer", "--serve"},
-                   "with a blob", "mxfp4-repack fits says whether a blob fits a deployment");
+    options.input.require_useful({kInputName, "--revision", "--tensors", "--layer", "--serve"},
+                                 "with a blob",
+                                 "mxfp4-repack fits says whether a blob fits a deployment");
     return inspect_blob(blobs, options, console);
   }
 

@@ -2,8 +2,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -15,7 +13,6 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <functional>
 #include <new>
 #include <optional>
 #include <sstream>
@@ -110,37 +107,11 @@ int show(const CLI::App& app, const CLI::Success& success, const Failure& failur
   std::ostringstream text;
   const int code = app.exit(success, text, text);
   try {
-    failure.console().result(mxfp4::with_bold_headings(text.str(), failure.console()));
+    failure.console().result(text.str());
   } catch (const Error& error) {
     return failure.report(error);
   }
   return code;
-}
-
-// What a kernel puts a tile together in lies on its thread's stack, as does HDF5's path through a
-// file. Where `ulimit -s` leaves less than they take, runs `body` in a thread whose stack is large
-// enough; so is the stack of every later thread.
-int with_enough_stack(const std::function<int()>& body) {
-  constexpr size_t kEnough = size_t{1} << 20;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kEnough) return body();
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 4 * kEnough);
-  pthread_setattr_default_np(&attributes);
-  struct Call {
-    const std::function<int()>& body;
-    int code = 0;
-  } call{body};
-  const auto run = [](void* given) -> void* {
-    Call& made = *static_cast<Call*>(given);
-    made.code = made.body();
-    return nullptr;
-  };
-  pthread_t thread{};
-  if (pthread_create(&thread, &attributes, run, &call) != 0) return body();
-  pthread_join(thread, nullptr);
-  return call.code;
 }
 
 // Let go when there is no more memory, so that a run that fails can clean up and say why. The
@@ -271,7 +242,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   usual_end = std::set_terminate(end_without_memory);
   try {
-    return with_enough_stack([&] { return run(argc, argv); });
+    return run(argc, argv);
   } catch (const std::bad_alloc&) {
     return say_no_memory();  // before there was a command
   }

@@ -16,21 +16,7 @@
 
 namespace mxfp4 {
 
-// An argument as it was typed; a switch has no values.
-struct GivenFlag {
-  std::string name;  // "--arch", "INPUT"
-  std::vector<std::string> values;
-};
-
 inline constexpr const char* kInputName = "INPUT";
-
-// "--arch sm90", "--env 'A=b c'": the flags as a shell takes them; not the arguments without
-// dashes.
-[[nodiscard]] std::vector<std::string> as_typed(const std::vector<GivenFlag>& given);
-
-// Throws Error::usage for an argument that is not in `useful`; `why` completes "has no effect ...".
-void require_useful(const std::vector<GivenFlag>& given, const std::set<std::string>& useful,
-                    const std::string& why, const std::string& hint = "");
 
 // A small file that a flag names. It is read as the flag is parsed: it may be a pipe.
 struct FlagFile {
@@ -52,11 +38,23 @@ struct RequestFlags {
   // The others as they were typed, by their names with underscores: what read_request takes.
   nlohmann::json members = nlohmann::json::object();
 
+  // The names of all that were given, as "--arch" and "INPUT", for commands that take only some.
+  std::vector<std::string> given;
+
+  // Throws Error::usage for one that is not in `useful`; `why` completes "has no effect ...".
+  void require_useful(const std::set<std::string>& useful, const std::string& why,
+                      const std::string& hint = "") const;
+  // The flags as a shell takes them: "--arch sm90", "--env 'A=b c'".
+  [[nodiscard]] std::vector<std::string> typed() const;
   // The value of a flag; empty if it was not given.
   [[nodiscard]] std::string text(const char* member) const { return members.value(member, ""); }
   // The names in --env.
   [[nodiscard]] std::vector<std::string> variables() const;
 };
+
+// The value of --quantization-config that the members activation_override and weight_override stand
+// for; null if there are none.
+[[nodiscard]] nlohmann::json override_in(const nlohmann::json& members);
 
 // "tp_size" -> "--tp-size"
 [[nodiscard]] std::string flag_of(std::string member);
@@ -82,7 +80,6 @@ struct FinalizeOptions {
 };
 
 struct InspectOptions {
-  std::vector<GivenFlag> given;
   RequestFlags input;
   bool tensors = false;          // list the tensors of all layers
   bool serve = false;            // of a blob, only the engine's command
@@ -90,7 +87,6 @@ struct InspectOptions {
 };
 
 struct ExplainOptions {
-  std::vector<GivenFlag> given;
   RequestFlags input;
   std::string against;  // releases, with commas between them, or "all"
   std::string batch;
@@ -105,8 +101,7 @@ struct VerifyOptions {
 };
 
 struct FitsOptions {
-  RequestFlags blob;
-  std::vector<GivenFlag> given;
+  RequestFlags input;  // a blob
 };
 
 struct DiffOptions {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <system_error>
 
-#include "apps/asked_flags.hpp"
+#include "apps/options.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/decision/fits.hpp"
@@ -24,42 +24,41 @@ constexpr std::string_view kBeside =
 // How each engine calls what convert was asked with. Empty: it has no such flag, and follows other
 // facts; then convert asks because it cannot see them.
 struct ServeRow {
-  std::string_view convert;
+  std::string_view convert;  // as a member of the request
   std::string_view vllm;
   std::string_view sglang;
 };
 constexpr std::array<ServeRow, 9> kServeFlags = {{
-    {"--tp-size", "--tensor-parallel-size", "--tp-size"},
-    {"--pcp-size", "--prefill-context-parallel-size", ""},
-    {"--dp-size", "--data-parallel-size", ""},
-    {"--enable-expert-parallel", "--enable-expert-parallel", ""},
-    {"--all2all-backend", "--all2all-backend", "--moe-a2a-backend"},
-    {"--enable-eplb", "--enable-eplb", "--enable-eplb"},
-    {"--expert-placement", "--expert-placement-strategy", ""},
-    {"--enable-lora", "--enable-lora", "--enable-lora"},
-    {"--moe-backend", "--moe-backend", "--moe-runner-backend"},
+    {"tp_size", "--tensor-parallel-size", "--tp-size"},
+    {"pcp_size", "--prefill-context-parallel-size", ""},
+    {"dp_size", "--data-parallel-size", ""},
+    {"enable_expert_parallel", "--enable-expert-parallel", ""},
+    {"all2all_backend", "--all2all-backend", "--moe-a2a-backend"},
+    {"enable_eplb", "--enable-eplb", "--enable-eplb"},
+    {"expert_placement", "--expert-placement-strategy", ""},
+    {"enable_lora", "--enable-lora", "--enable-lora"},
+    {"moe_backend", "--moe-backend", "--moe-runner-backend"},
 }};
 
-std::string engines_flag(const GivenFlag& given, const Served& served) {
+// The engine's words for a member of the request; empty if it has none, or the member is not set.
+std::string engines_flag(const std::string& member, const json& value, const Served& served) {
   const bool vllm = served.engine == Engine::kVllm;
-  const std::string value = given.values.empty() ? "" : given.values.front();
-  if (given.name == "--quantization-config") {
-    return vllm ? fmt::format("--quantization-config {}", shell_word(value)) : "";
-  }
-  if (given.name == "--num-redundant-experts") {
-    return vllm ? fmt::format("--eplb-config {}",
-                              shell_word("{\"num_redundant_experts\": " + value + "}"))
-                : fmt::format("--ep-num-redundant-experts {}", shell_word(value));
+  if (value == json(false)) return "";
+  const std::string text = value.is_boolean()  ? ""
+                           : value.is_string() ? shell_word(value.get<std::string>())
+                                               : value.dump();
+  if (member == "num_redundant_experts") {
+    return vllm ? fmt::format("--eplb-config '{{\"num_redundant_experts\": {}}}'", text)
+                : fmt::format("--ep-num-redundant-experts {}", text);
   }
   // SGLang says by a size that ranks hold whole experts.
-  if (given.name == "--enable-expert-parallel" && !vllm) {
+  if (member == "enable_expert_parallel" && !vllm) {
     return fmt::format("--ep-size {}", json::parse(served.asked).value("tp_size", 1));
   }
   for (const ServeRow& row : kServeFlags) {
-    if (row.convert != given.name) continue;
+    if (row.convert != member) continue;
     const std::string_view flag = vllm ? row.vllm : row.sglang;
-    if (flag.empty() || value.empty()) return std::string(flag);
-    return fmt::format("{} {}", flag, shell_word(value));
+    return flag.empty() || text.empty() ? std::string(flag) : fmt::format("{} {}", flag, text);
   }
   return "";
 }
@@ -77,14 +76,13 @@ fs::path without_slash(const fs::path& path) {
 }
 
 // Variables of the engine's process, a part each.
-std::vector<std::string> variables(const Served& served, const std::vector<GivenFlag>& flags) {
+std::vector<std::string> variables(const Served& served, const json& asked) {
   std::vector<std::string> out;
-  for (const GivenFlag& flag : flags) {
-    if (flag.name != "--env") continue;
-    const std::string& pair = flag.values.front();
-    const size_t end = pair.find('=');
-    if (!is_variable(pair.substr(0, end))) continue;
-    out.push_back(fmt::format("{}={}", pair.substr(0, end), shell_word(pair.substr(end + 1))));
+  const json env = asked.value("env", json::object());
+  for (const auto& [name, value] : env.items()) {
+    if (is_variable(name)) {
+      out.push_back(fmt::format("{}={}", name, shell_word(value.get<std::string>())));
+    }
   }
   if (served.engine != Engine::kSglang) return out;
   out.push_back(fmt::format("MXFP4_REPACK_BLOB={}",
@@ -111,9 +109,9 @@ std::string served_name(const fs::path& model) {
 }
 
 std::vector<std::string> serve_line(const Served& served) {
-  const std::vector<GivenFlag> flags = asked_flags(served.asked);
+  const json asked = json::parse(served.asked);
   const bool vllm = served.engine == Engine::kVllm;
-  std::vector<std::string> parts = variables(served, flags);
+  std::vector<std::string> parts = variables(served, asked);
   if (vllm) {
     parts.push_back(fmt::format("vllm serve {}", served.model));
   } else {
@@ -131,8 +129,14 @@ std::vector<std::string> serve_line(const Served& served) {
                       shell_word(extra.dump(-1, ' ', false, json::error_handler_t::replace))));
     }
   }
-  for (const GivenFlag& flag : flags) {
-    if (std::string words = engines_flag(flag, served); !words.empty()) parts.push_back(words);
+  for (const auto& [member, value] : asked.items()) {
+    if (std::string words = engines_flag(member, value, served); !words.empty()) {
+      parts.push_back(words);
+    }
+  }
+  const json moe = override_in(asked);
+  if (vllm && !moe.is_null()) {
+    parts.push_back(fmt::format("--quantization-config {}", shell_word(moe.dump())));
   }
   return parts;
 }

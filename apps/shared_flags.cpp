@@ -242,14 +242,12 @@ void add_resource_flags(CLI::App& command, RunLimits& options) {
       ->group(group);
 }
 
-std::vector<GivenFlag> given_flags(const CLI::App& command) {
-  std::vector<GivenFlag> given;
+std::vector<std::string> given_flags(const CLI::App& command) {
+  std::vector<std::string> given;
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() == 0 || option->get_group() == kOutputGroup) continue;
-    const bool is_switch = option->get_items_expected_max() == 0;
-    if (is_switch && !option->as<bool>()) continue;
-    given.push_back(
-        {option->get_name(), is_switch ? std::vector<std::string>() : option->results()});
+    if (option->get_items_expected_max() == 0 && !option->as<bool>()) continue;
+    given.push_back(option->get_name());
   }
   return given;
 }

@@ -43,8 +43,8 @@ CLI::Option* add_model_config(CLI::App& command, FlagFile& file, const std::stri
 void add_resource_flags(CLI::App& command, RunLimits& options);
 void add_global_flags(CLI::App& command, GlobalOptions& options);
 
-// The flags that were typed, in the order of --help, without the group "Output".
-[[nodiscard]] std::vector<GivenFlag> given_flags(const CLI::App& command);
+// The flags and arguments that were typed, without the group "Output" and switches that are off.
+[[nodiscard]] std::vector<std::string> given_flags(const CLI::App& command);
 
 // Makes all flags and arguments that `command` has by now take exactly one value that is not empty:
 // a script's unset variable must not count as a flag that was not given, and no flag may take more

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 
 #include "lib/core/visible.hpp"
 
@@ -15,9 +13,8 @@ namespace {
 
 constexpr size_t kUsualWidth = 80;
 constexpr size_t kNarrowestTerminal = 20;
-constexpr size_t kReadableWidth = 100;  // longer lines of text are hard to read
 constexpr size_t kNarrowestText = 20;   // behind an indent
-constexpr size_t kNarrowestColumn = 5;
+constexpr size_t kReadableWidth = 100;  // longer lines of text are hard to read
 
 // Bytes that the first `wanted` columns of UTF-8 text take.
 size_t bytes_of_columns(std::string_view text, size_t wanted) {
@@ -42,28 +39,6 @@ size_t columns(std::string_view text) {
   return count;
 }
 
-// Whether the word is a flag, whose value may come behind it: "--arch", "(-o"; not "--arch,".
-bool is_flag(std::string_view word) {
-  word.remove_prefix(std::min(word.find_first_not_of("('\""), word.size()));
-  return word.size() > 1 && word.front() == '-' &&
-         std::isalnum(static_cast<unsigned char>(word.back())) != 0;
-}
-
-// The last blank of the first `end` bytes at which a line may end; npos: none. A flag stays on one
-// line with its value, since people copy both, if both have room on a line of `width` columns.
-size_t last_blank(std::string_view text, size_t end, size_t width) {
-  const size_t last = text.rfind(' ', end);
-  for (size_t blank = last; blank != std::string_view::npos && blank != 0;) {
-    const size_t before = text.rfind(' ', blank - 1);
-    const size_t word = before == std::string_view::npos ? 0 : before + 1;
-    const std::string_view both = text.substr(word, text.find(' ', blank + 1) - word);
-    const bool value_behind = text.substr(blank + 1, 1) != "-" && columns(both) <= width;
-    if (!value_behind || !is_flag(text.substr(word, blank - word))) return blank;
-    blank = before;
-  }
-  return last == 0 ? std::string_view::npos : last;
-}
-
 // Like wrap(), but the first line has `first_width` columns.
 std::vector<std::string> wrap_behind(std::string_view text, size_t first_width, size_t width) {
   std::vector<std::string> lines;
@@ -71,11 +46,9 @@ std::vector<std::string> wrap_behind(std::string_view text, size_t first_width, 
   text = shown;
   for (size_t room = first_width; columns(text) > room; room = width) {
     const size_t end = bytes_of_columns(text, std::max<size_t>(room, 1));
-    const size_t blank = last_blank(text, end, width);
-    const bool at_blank = blank != std::string_view::npos;
-    const size_t comma = text.substr(0, end).rfind(',');
-    const bool at_comma = comma != std::string_view::npos && comma != 0;
-    const size_t cut = at_blank ? blank : at_comma ? comma + 1 : end;
+    const size_t blank = text.rfind(' ', end);
+    const bool at_blank = blank != std::string_view::npos && blank != 0;
+    const size_t cut = at_blank ? blank : end;
     lines.emplace_back(text.substr(0, cut));
     text.remove_prefix(at_blank ? cut + 1 : cut);
   }
@@ -83,19 +56,7 @@ std::vector<std::string> wrap_behind(std::string_view text, size_t first_width, 
   return lines;
 }
 
-// Narrows the widest columns until all fit into `room`.
-void fit_columns(std::vector<size_t>& width, size_t room) {
-  size_t total = 2 * (width.size() - 1);
-  for (size_t one : width) total += one;
-  while (total > room) {
-    const auto widest = std::ranges::max_element(width);
-    if (*widest <= kNarrowestColumn) return;
-    --*widest;
-    --total;
-  }
-}
-
-// Narrows only the last column: for files and pipes, in which programs search for whole names.
+// Narrows the last column only: people and programs search for whole names.
 void fit_last_column(std::vector<size_t>& width, size_t room) {
   constexpr size_t kNarrowestLast = 20;
   size_t before = 0;
@@ -112,7 +73,7 @@ size_t terminal_width(int descriptor) {
   return known && size.ws_col > 0 ? std::max<size_t>(size.ws_col, kNarrowestTerminal) : kUsualWidth;
 }
 
-size_t output_width() { return terminal_width(STDOUT_FILENO); }
+size_t output_width() { return std::max(terminal_width(STDOUT_FILENO), kUsualWidth); }
 
 size_t text_width() { return std::min(output_width(), kReadableWidth); }
 
@@ -186,11 +147,7 @@ std::string align_table(const std::vector<std::vector<std::string>>& rows,
       width[c] = std::max(width[c], columns(visible(row[c])));
     }
   }
-  if (isatty(STDOUT_FILENO) == 1) {
-    fit_columns(width, output_width());
-  } else {
-    fit_last_column(width, output_width());
-  }
+  fit_last_column(width, output_width());
   std::string out;
   for (size_t r = 0; r < rows.size(); ++r) {
     std::vector<std::vector<std::string>> cells;

@@ -20,13 +20,12 @@ namespace mxfp4 {
 
 // Columns of the terminal behind a file descriptor; 80 if there is no terminal.
 [[nodiscard]] size_t terminal_width(int descriptor);
-// Columns that a line on stdout may have.
+// Columns that a line on stdout may have: 80, or as many as a wider terminal has.
 [[nodiscard]] size_t output_width();
 // The same for sentences, at most 100: longer lines are hard to read.
 [[nodiscard]] size_t text_width();
 
-// `text` in lines of at most `width` columns, broken at blanks, but not between a flag and its
-// value. What has no such blank and is longer than a line is broken after a comma, or anywhere.
+// `text` in lines of at most `width` columns, broken at blanks, or where there is none anywhere.
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, size_t width);
 
 // Appends `text`, wrapped to text_width(), behind `first`; further lines begin with `indent`
@@ -39,7 +38,7 @@ void append_command(std::string& out, const std::string& first, size_t indent,
                     const std::vector<std::string>& parts);
 
 // Rows of equal length as aligned columns, two spaces apart; the first row is the heading, whose
-// cells `bold` marks. If they do not fit on a terminal, the text of the widest columns is wrapped.
+// cells `bold` marks. If they do not fit on a line, the text of the last column is wrapped.
 [[nodiscard]] std::string align_table(const std::vector<std::vector<std::string>>& rows,
                                       const std::function<std::string(std::string_view)>& bold);
 

@@ -69,7 +69,7 @@ std::vector<std::string> convert_command(const ExplainOptions& options) {
   std::vector<std::string> parts{
       fmt::format("mxfp4-repack convert {} -o OUT",
                   names_weights(path) ? shell_word(path.string()) : "CHECKPOINT")};
-  for (std::string& words : as_typed(options.given)) parts.push_back(std::move(words));
+  for (std::string& words : options.input.typed()) parts.push_back(std::move(words));
   return parts;
 }
 
@@ -185,7 +185,7 @@ int run_explain(const ExplainOptions& options, const Console& console) {
   ExplainCall call{options};
   const RuleSet& rules = rules_for(options.input, call.blob);
   if (!options.batch.empty()) {
-    require_useful(options.given, {"--batch", "--engine", "--revision"}, "with --batch");
+    options.input.require_useful({"--batch", "--engine", "--revision"}, "with --batch");
     if (rules.selectors.empty()) {
       throw Error::usage(
           fmt::format("--batch: {} chooses by a checkpoint's config, which a line lacks",

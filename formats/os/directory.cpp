@@ -155,29 +155,6 @@ void Directory::sync() const {
   refuse_directory(path_, "cannot fsync");
 }
 
-MadeDirectories::~MadeDirectories() {
-  for (auto made = made_.rbegin(); made != made_.rend(); ++made) {
-    if (made->identity && identity_of(made->path) == made->identity) rmdir(made->path.c_str());
-  }
-}
-
-void MadeDirectories::make(const fs::path& directory) {
-  fs::path at;
-  for (const fs::path& part : directory) {
-    at /= part;
-    std::error_code ignored;
-    if (fs::is_directory(at, ignored)) continue;
-    made_.push_back({at, {}});
-    if (mkdir(at.c_str(), 0777) == 0) {
-      made_.back().identity = identity_of(at);
-      Directory(at.parent_path()).sync();  // else a power cut may lose it, and all that is in it
-    } else if (errno != EEXIST || !fs::is_directory(at, ignored)) {
-      if (errno == EEXIST) errno = ENOTDIR;
-      refuse_directory(directory, "cannot create");
-    }
-  }
-}
-
 int sync_file(int descriptor, bool data_only) {
   Interrupts interrupts;
   for (;;) {

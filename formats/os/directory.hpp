@@ -64,27 +64,6 @@ class Directory {
   std::shared_ptr<const int> descriptor_;
 };
 
-// Directories that are created on the way to a result, and go if there will be none.
-class MadeDirectories {
- public:
-  MadeDirectories() = default;
-  MadeDirectories(const MadeDirectories&) = delete;
-  MadeDirectories& operator=(const MadeDirectories&) = delete;
-  // Without keep(): removes those that are empty and still have their names.
-  ~MadeDirectories();
-
-  // Creates a directory and its parents where they are missing, durably.
-  void make(const std::filesystem::path& directory);
-  void keep() { made_.clear(); }
-
- private:
-  struct Made {
-    std::filesystem::path path;
-    std::optional<FileIdentity> identity;  // none if it was not made here
-  };
-  std::vector<Made> made_;  // parents first
-};
-
 // Makes a file or directory durable, with `data_only` only the bytes of a file; returns 0 or
 // the errno.
 [[nodiscard]] int sync_file(int descriptor, bool data_only = false);

@@ -178,7 +178,6 @@ Sibling::Sibling(fs::path out, bool shared) : out_(without_slash(std::move(out))
 }
 
 Sibling::~Sibling() {
-  if (keep_) made_.keep();
   if (keep_ || !made_it_ || !place_) return;
   // Only if no other shard is at work.
   if (flock(place_->descriptor(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;
@@ -242,7 +241,8 @@ void Sibling::open(bool create) {
 
 void Sibling::make() {
   if (name_.empty()) refuse_exchange(out_, "it has no name in a directory above it");
-  made_.make(parent_);
+  const fs::path above = existing_above(parent_);
+  (void)Directory(above).folder(fs::absolute(parent_).lexically_normal().lexically_relative(above));
   if (!place_) open(/*create=*/true);
   result_ = place_->find(kResultFolder);
   if (result_) return;
@@ -298,7 +298,6 @@ std::string Sibling::publish(Into into) {
   }
   // The new result is OUT: what fails from here on is only said.
   keep_ = true;
-  made_.keep();
   try {
     place_->sync();
     holder_->sync();

@@ -78,7 +78,6 @@ class Sibling {
   bool shared_ = false;
   bool keep_ = false;
   bool made_it_ = false;
-  MadeDirectories made_;  // OUT's parents
   std::optional<Directory> holder_;
   std::optional<Directory> place_;  // locked
   std::optional<Directory> result_;

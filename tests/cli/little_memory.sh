@@ -1,4 +1,4 @@
-# A limit of memory, or of the stack, is never called a damaged file: a command that it stops ends with one true
+# A limit of memory is never called a damaged file: a command that it stops ends with one true
 # line, loses nothing, and can be repeated without the limit. $LIMITS: how many limits for each command (16), drawn
 # by $SEED (1).
 slow && skip 'a sanitizer or an emulator takes memory of its own'
@@ -54,18 +54,3 @@ limited loaded '' "$BIN" unpack whole -o out -q -j 2
 limited '' '' "$BIN" verify whole -j 2
 limited '' '' "$BIN" inspect "$hdf5"
 limited '' '' "$BIN" explain "$model" --arch sm90
-
-# A stack of 64 KiB is less than a kernel's tile takes.
-stacked() { (ulimit -s "$kib" && exec "$@" >stdout 2>stderr) || { cat stderr; fail "a stack of $kib KiB: exit $?: $*"; }; }
-for kib in 64 100 1024; do
-  rm -rf out out5 back published
-  stacked "$BIN" convert "$model" -o out "${flags[@]}" -j 2
-  stacked "$BIN" convert "$hdf5" -o out5 "${flags[@]}" -j 2
-  stacked "$BIN" unpack out -o back -q -j 2
-  stacked "$BIN" unpack out -o published -q --as-published
-  stacked "$BIN" verify out --against "$model" -q
-  stacked "$BIN" inspect "$hdf5"
-  stacked "$BIN" explain "$model" --arch sm90 -v
-  diff -r whole out >/dev/null && diff -r whole5 out5 >/dev/null && diff -r loaded back >/dev/null ||
-    fail "a stack of $kib KiB: other files"
-done

@@ -50,7 +50,7 @@ for n in 1 2 3 4 5 6 7 8; do
   synced+=$(sed -n "s/.*error: \(.*\): cannot fsync.*/\1/p" stderr)' '
   rm -rf deep
 done
-case $synced in *'. deep '*) ;; *) fail "synced: $synced" ;; esac
+case $synced in *"$PWD $PWD/deep "*) ;; *) fail "synced: $synced" ;; esac
 rm -rf deep
 
 # The input is replaced, linked elsewhere, or overwritten with its size and time put back.
