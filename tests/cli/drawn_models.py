@@ -76,6 +76,15 @@ def run(*arguments):
     return subprocess.run([PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def explained(config, release, *flags):
+    """What the program says of a config alone: the process, and its document, empty for what it cannot read."""
+    os.makedirs("config", exist_ok=True)
+    with open("config/config.json", "w") as file:
+        json.dump(config, file)
+    done = run("explain", "config/config.json", *flags, "--revision", release, "--json")
+    return done, json.loads(done.stdout) if done.stdout.startswith("{") else {}
+
+
 def explain(*arguments):
     """The answer; asserts that there is one."""
     done = run("explain", *arguments, *RELEASE, "--json")

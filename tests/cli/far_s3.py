@@ -13,25 +13,14 @@ import xml.sax.saxutils
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from far_handler import Handler
 
 ROOT, STATE = (pathlib.Path(word) for word in sys.argv[1:])
 KEYS = Credentials("far-id", "far-secret", "far-session")
 REGION = "eu-test-1"
 
 
-class Storage(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def answer(self, status, body=b"", **fields):
-        self.send_response(status)
-        for name, value in {"Content-Length": len(body), **fields}.items():
-            self.send_header(name.replace("_", "-"), str(value))
-        self.end_headers()
-        self.wfile.write(body)
-
+class Storage(Handler):
     def is_signed(self):
         given = self.headers.get("Authorization", "")
         names = given.partition("SignedHeaders=")[2].partition(",")[0].split(";")

@@ -14,6 +14,8 @@ import sys
 import threading
 import time
 
+from far_handler import Handler
+
 ROOT, STATE = (pathlib.Path(word) for word in sys.argv[1:])
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 TOKEN = "far-token"
@@ -29,24 +31,6 @@ class Server(http.server.ThreadingHTTPServer):
 
     def handle_error(self, request, client_address):
         pass  # a connection that this cut, or the program closed
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def answer(self, status, body=b"", **fields):
-        self.send_response(status)
-        for name, value in {"Content-Length": len(body), **fields}.items():
-            self.send_header(name.replace("_", "-"), str(value))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def cut(self):
-        self.close_connection = True
-        self.connection.shutdown(2)
 
 
 class Hub(Handler):
@@ -67,6 +51,10 @@ class Hub(Handler):
 
 
 class Content(Handler):
+    def cut(self):
+        self.close_connection = True
+        self.connection.shutdown(2)
+
     def do_GET(self):
         if "Authorization" in self.headers or TOKEN in str(self.headers):
             (STATE / "leaks").write_text(str(self.headers))

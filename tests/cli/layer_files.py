@@ -1,6 +1,7 @@
 """Safetensors in a few lines, independent of the program: reads what it wrote, writes inputs."""
 import json
 import os
+import shutil
 import struct
 import subprocess
 
@@ -100,3 +101,21 @@ def make_gpt_oss(directory, layers, experts, hidden, inter, seed=1):
     write(os.path.join(directory, "model.safetensors"), tensors)
     with open(os.path.join(directory, "config.json"), "w") as file:
         json.dump(gpt_oss_config(layers, experts, hidden, inter), file)
+
+
+def cut(path):
+    os.truncate(path, os.path.getsize(path) // 2)
+
+
+def grow(path):
+    with open(path, "ab") as file:
+        file.write(b"more")
+
+
+def replace(path):
+    shutil.copy(path, path + ".new")
+    os.utime(path + ".new", ns=(1, 1))
+    os.replace(path + ".new", path)
+
+
+CHANGES = (cut, grow, replace, os.remove)  # what may happen to a file that was read

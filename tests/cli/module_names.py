@@ -5,7 +5,7 @@ import json
 import os
 import sys
 
-from drawn_models import GATED, RANDOM, SEED, compressed_tensors, draw, experts, group, numbers, other_experts, quark, qwen3, run, save
+from drawn_models import GATED, RANDOM, SEED, compressed_tensors, draw, experts, explained, group, numbers, other_experts, quark, qwen3, run, save
 from layer_methods import layers_named
 
 SHOWN = int(os.environ.get("MXFP4_TEST_CONFIGS", "40"))
@@ -24,14 +24,6 @@ def some(rows):
     return [rows[i] for i in RANDOM.permutation(len(rows))[:SHOWN]]
 
 
-def asked(config, release, *flags):
-    os.makedirs("config", exist_ok=True)
-    with open("config/config.json", "w") as file:
-        json.dump(config, file)
-    done = run("explain", "config/config.json", *flags, "--revision", release, "--json")
-    return done, json.loads(done.stdout) if done.stdout.startswith("{") else {}
-
-
 def classes_of_releases(made):
     """Each class of the wheels, in a release that has it or lacks it."""
     releases = list(made["wheels"])
@@ -43,7 +35,7 @@ def classes_of_releases(made):
         config = {**qwen3(quark(), 2, 4, 256, 256), "architectures": [name]}
         if name == "KimiK3ForConditionalGeneration":
             config["hidden_act"] = "situ"
-        done, said = asked(config, release, "--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1")
+        done, said = explained(config, release, "--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1")
         first = next(other for other in releases if other not in made["absent"].get(name, ()))
         words = f"vllm-{release} has no model class {name}, which vllm-{first} has first"
         warned = [warning for warning in said.get("warnings", ()) if "has no model class" in warning]
@@ -57,7 +49,7 @@ def classes_of_releases(made):
     done = run("convert", "lacks", "-o", "out", "--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1", "--revision", release)
     assert done.returncode == 0 and f"vllm-{release} has no model class {name}" in done.stderr, (name, release, done.stderr)
     config = {**qwen3(quark(), 2, 4, 256, 256), "architectures": [name, "OfAPlugin"]}
-    assert "has no model class" not in asked(config, release, "--arch", "gfx950")[0].stderr, "the second class may be the user's own"
+    assert "has no model class" not in explained(config, release, "--arch", "gfx950")[0].stderr, "the second class may be the user's own"
 
 
 def layers_left_out(made):
@@ -71,7 +63,7 @@ def layers_left_out(made):
         config = {**qwen3(quark(), 4, 4, 256, 256), "architectures": [row["architecture"]], "model_type": row["model_type"],
                   "n_routed_experts": 4}
         config["quantization_config"]["exclude"] += row["exclude"]
-        done, said = asked(config, release, "--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1")
+        done, said = explained(config, release, "--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1")
         where = (row, release, done.stdout[:300], done.stderr)
         left_out = set(row["answers"][release])
         if "method" not in said:

@@ -5,20 +5,11 @@ import json
 import os
 import sys
 
-from drawn_models import compressed_tensors, draw, group, qwen3, run
+from drawn_models import compressed_tensors, draw, explained, group, qwen3
 from layer_methods import layers_named
 
 sys.path.insert(0, os.path.join(os.environ["SOURCE_DIR"], "tests", "engines"))
 from published_configs import written_out
-
-
-def explained(config, release, *flags):
-    """What the program says of a config alone: the process, and its document, empty for what it cannot read."""
-    os.makedirs("config", exist_ok=True)
-    with open("config/config.json", "w") as file:
-        json.dump(config, file)
-    done = run("explain", "config/config.json", *flags, "--revision", release, "--json")
-    return done, json.loads(done.stdout) if done.stdout.startswith("{") else {}
 
 
 def numbers(ranges):

@@ -167,20 +167,7 @@ class Made(unittest.TestCase):
 
     def test_changed_checkpoint(self):
         flags = {"backend": "MARLIN", "arch": "sm90"}
-
-        def cut(path):
-            os.truncate(path, os.path.getsize(path) // 2)
-
-        def grow(path):
-            with open(path, "ab") as file:
-                file.write(b"more")
-
-        def replace(path):
-            shutil.copy(path, path + ".new")
-            os.utime(path + ".new", ns=(1, 1))
-            os.replace(path + ".new", path)
-
-        for change in (cut, grow, replace, os.remove):
+        for change in layer_files.CHANGES:
             shutil.rmtree("made-changed", ignore_errors=True)
             layer_files.make_gpt_oss("made-changed", 1, 3, 320, 352)
             shard = next(os.path.join("made-changed", name) for name in os.listdir("made-changed")

@@ -1,12 +1,12 @@
 """The load format without a blob: experts are made from the checkpoint that vLLM loads."""
 import os
 import re
-import shutil
 import tempfile
 import unittest
 from unittest import mock
 
 import hook_env
+import layer_files
 from fall_back import FallBack
 from hook_env import PREFIX, World, copied, golden, make_blob
 import test_vllm_hook_load as loads
@@ -103,20 +103,8 @@ class Made(unittest.TestCase):
                 self.assertIn(plain(line), logged, page)
 
     def test_a_file_that_changes_before_it_is_read(self):
-        def cut(path):
-            os.truncate(path, os.path.getsize(path) // 2)
-
-        def grow(path):
-            with open(path, "ab") as file:
-                file.write(b"more")
-
-        def replace(path):
-            shutil.copy(path, path + ".new")
-            os.utime(path + ".new", ns=(1, 1))
-            os.replace(path + ".new", path)
-
         case = golden(CASE)
-        for change in (cut, grow, replace, os.remove):
+        for change in layer_files.CHANGES:
             model, blob = copied(make_blob(case))
             with self.subTest(change=change.__name__), World(
                     blob=blob, model=model, MXFP4_REPACK_SKIP_RAW="1", MXFP4_REPACK_SOURCE="checkpoint") as world:
