@@ -39,7 +39,7 @@ std::string layers_of(const Manifest& manifest) {
 }
 
 // The member at `place`, a JSON pointer, as people read it; "none" if there is none.
-std::string text_at(const Json& json, std::string_view place) {
+std::string member_text(const Json& json, std::string_view place) {
   const Json::json_pointer pointer{std::string(place)};
   if (!json.contains(pointer) || json.at(pointer).is_null()) return "none";
   const Json& value = json.at(pointer);
@@ -68,10 +68,10 @@ std::vector<std::string> differing_flags(const Manifest& then, const Manifest& n
   if (old == planned) return {};
   for (const FactRow& row : deployment_facts()) {
     if (row.manifest.empty()) continue;
-    compare(row.flag, text_at(old, row.manifest), text_at(planned, row.manifest));
+    compare(row.flag, member_text(old, row.manifest), text_at(planned, row.manifest));
   }
   for (const Row& row : kRows) {
-    compare(row.name, text_at(old, row.place), text_at(planned, row.place));
+    compare(row.name, member_text(old, row.place), text_at(planned, row.place));
   }
   compare("--layers", layers_of(then), layers_of(now));
   compare("--include-rest", then.rest.empty() ? "not given" : "given",

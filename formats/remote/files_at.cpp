@@ -31,7 +31,7 @@ constexpr std::array kFirstFiles = {"config.json", "model.safetensors.index.json
                                     "model.safetensors", "mxfp4_repack.json"};
 
 // Without "/" at its end.
-fs::path without_slash(fs::path path) {
+fs::path without_slashes(fs::path path) {
   while (path.native().ends_with('/')) path = path.native().substr(0, path.native().size() - 1);
   return path;
 }
@@ -203,7 +203,7 @@ std::vector<std::string> names_at(const fs::path& folder, bool* all) {
   bool listed = true;
   std::vector<std::string> names;
   if (is_address(folder)) {
-    names = keep_far_files()->names(without_slash(folder), listed);
+    names = keep_far_files()->names(without_slashes(folder), listed);
   } else {
     std::error_code error;
     for (const auto& entry : list_directory(folder, error)) {
