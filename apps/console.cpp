@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,7 +21,12 @@ namespace {
 constexpr size_t kWidestBar = 40;
 constexpr size_t kNarrowestBar = 10;
 // Sets the seconds between lines of progress if stderr is not a terminal; for logs and for tests.
-constexpr const char* kSecondsVariable = "MXFP4_REPACK_PROGRESS_SECONDS";
+double seconds_between_lines() {
+  const char* given = std::getenv("MXFP4_REPACK_PROGRESS_SECONDS");
+  const double seconds = given == nullptr ? 0 : std::strtod(given, nullptr);
+  return seconds > 0 ? seconds : 60;
+}
+
 constexpr std::chrono::milliseconds kBlink{300};
 
 // Ignores a failure to write: it could be reported nowhere else.
@@ -236,35 +239,6 @@ void Progress::draw() {
   }
   tell(fmt::format("\r\033[K{}{}", bar, text));
   std::fflush(stderr);
-}
-
-double seconds_between_lines() {
-  const char* given = std::getenv(kSecondsVariable);
-  const std::string_view text = given == nullptr ? "" : given;
-  if (text.empty()) return 60;
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error == std::errc{} && end == text.data() + text.size() && std::isfinite(seconds) &&
-      seconds > 0) {
-    return seconds;
-  }
-  throw Error::usage(
-      fmt::format("{}: expected seconds, more than 0, found {}", kSecondsVariable, text));
-}
-
-GlobalOptions output_options(const std::vector<std::string>& words) {
-  constexpr std::string_view kColor = "--color";
-  GlobalOptions options;
-  std::string_view before;
-  for (std::string_view word : words) {
-    if (word == "--") break;
-    options.json = options.json || word == "--json" || word == "--json=true" || word == "--json=1";
-    if (before == kColor) options.color = word;
-    if (word.starts_with("--color=")) options.color = word.substr(kColor.size() + 1);
-    before = word;
-  }
-  if (options.color != "always" && options.color != "never") options.color = "auto";
-  return options;
 }
 
 }  // namespace mxfp4

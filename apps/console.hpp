@@ -14,7 +14,7 @@ namespace mxfp4 {
 struct GlobalOptions {
   bool json = false;
   std::string progress = "auto";  // auto, always, never
-  std::string color;              // likewise; empty: not given, auto
+  std::string color{};            // likewise; empty: not given, auto
   int verbose = 0;
   bool quiet = false;
 };
@@ -100,12 +100,5 @@ class Progress {
   std::chrono::steady_clock::time_point last_draw_;
   std::optional<double> taken_;  // seconds, once finished
 };
-
-// Between two lines of progress if stderr is not a terminal. Throws Error::usage if the environment
-// says something else than a number above 0.
-[[nodiscard]] double seconds_between_lines();
-
-// What `words` say about --json and --color, even if they cannot be parsed otherwise.
-[[nodiscard]] GlobalOptions output_options(const std::vector<std::string>& words);
 
 }  // namespace mxfp4

@@ -29,15 +29,14 @@ int run_diff(const DiffOptions& options, const Console& console) {
   const BlobRanks second = open_blob_ranks(options.second);
   warn_of_missing_ranks(options.second, second.manifests, console);
 
-  const BlobComparison comparison = compare_blobs(first, second);
-  const bool same = !comparison.difference;
+  const std::optional<BlobDifference> difference = compare_blobs(first, second);
+  const bool same = !difference;
   if (console.json()) {
     Json json = json_document("diff");
     json["first"] = options.first.string();
     json["second"] = options.second.string();
     json["same"] = same;
-    json["difference"] = same ? Json() : difference_json(*comparison.difference);
-    json["notes"] = comparison.notes;
+    json["difference"] = same ? Json() : difference_json(*difference);
     console.result_json(std::move(json));
     return same ? kOk : kDifference;
   }
@@ -47,12 +46,9 @@ int run_diff(const DiffOptions& options, const Console& console) {
     console.say(fmt::format("{}: {}: {}", both,
                             console.good("the same layout and bytes by their manifests"),
                             first.manifests.front().layout));
-    for (const std::string& note : comparison.notes) {
-      console.say("different, without effect on the bytes: " + note);
-    }
     return kOk;
   }
-  const BlobDifference& d = *comparison.difference;
+  const BlobDifference& d = *difference;
   console.result(fmt::format("{} {}: {}{}{}: {}, {}\n", visible(both), console.bad("differ"),
                              visible(d.place), d.place.empty() ? "" : ": ", visible(d.what),
                              visible(d.first), visible(d.second)));

@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -42,12 +41,17 @@ using mxfp4::Error;
 constexpr const char* kReport =
     "this is a bug; please report it with the command line and the output of --version";
 
+bool wants_json(const std::vector<std::string>& words) {
+  const auto end = std::ranges::find(words, "--");
+  return std::find(words.begin(), end, "--json") != end;
+}
+
 // Ends a run that failed: writes one line to stderr, and with --json also the document.
 class Failure {
  public:
   // The first error may come before the flags are parsed, so the words are searched for --json.
   explicit Failure(const std::vector<std::string>& words)
-      : json_(mxfp4::output_options(words).json), own_console_(mxfp4::output_options(words)) {}
+      : json_(wants_json(words)), own_console_({.json = json_}) {}
 
   void set_command(std::string name) { command_ = std::move(name); }
   void set_console(const mxfp4::Console& console) { console_ = &console; }
@@ -114,22 +118,6 @@ int show(const CLI::App& app, const CLI::Success& success, const Failure& failur
   return code;
 }
 
-// Let go when there is no more memory, so that a run that fails can clean up and say why. The
-// default orders: each is used once.
-std::atomic<char*> reserve{nullptr};
-std::atomic<bool> ran_out{false};
-
-void keep_reserve() {
-  constexpr size_t kReserve = size_t{256} << 10;
-  reserve = new (std::nothrow) char[kReserve];
-  std::set_new_handler([] {
-    ran_out = true;
-    std::set_new_handler(nullptr);
-    delete[] reserve.exchange(nullptr);
-    throw std::bad_alloc();
-  });
-}
-
 // Takes no memory.
 int say_no_memory() noexcept {
   constexpr std::string_view kText = "mxfp4-repack: error: out of memory\n";
@@ -145,14 +133,6 @@ int report_no_memory(const Failure& failure) {
   } catch (const std::bad_alloc&) {
     return say_no_memory();
   }
-}
-
-// What libraries declare as never throwing, as the step to a directory's next entry, needs memory,
-// too. What is left then is what a kill leaves.
-std::terminate_handler usual_end = nullptr;
-void end_without_memory() {
-  if (ran_out) ::_exit(say_no_memory());
-  usual_end();
 }
 
 void choose_instruction_set() {
@@ -178,18 +158,8 @@ void choose_threads(mxfp4::CommandLine& line) {
   }
 }
 
-int print_version(const mxfp4::Console& console) {
-  if (console.json()) {
-    console.result_json(mxfp4::version_json());
-  } else {
-    console.result(mxfp4::version_text(console.verbose() > 0));
-  }
-  return mxfp4::kOk;
-}
-
 int run(int argc, char** argv) {
   occupy_standard_streams();
-  keep_reserve();
   // Freed buffers shall go back to the system at once: the allocator would keep buffers of up to
   // 32 MiB, beyond the budget of --memory.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
@@ -212,11 +182,10 @@ int run(int argc, char** argv) {
     if (command != nullptr) failure.set_command(command->get_name());
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
     failure.set_console(console.emplace(line.global));
-    if (line.version) return print_version(*console);
+    if (line.version) return mxfp4::print_version(*console);
     if (!line.run) throw Error::usage("no command").hint("mxfp4-repack --help shows them");
     choose_instruction_set();
     const auto far = mxfp4::keep_far_files();
-    (void)mxfp4::seconds_between_lines();  // a wrong number is an error before the work
     choose_threads(line);
     return line.run(*console);
   } catch (const CLI::Success& success) {
@@ -240,7 +209,6 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  usual_end = std::set_terminate(end_without_memory);
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <string_view>
-#include <utility>
 
 #include "formats/blob/blob_check.hpp"
 #include "formats/conversion/first_difference.hpp"
@@ -19,17 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kComparedBytes = int64_t{4} << 20;
-
-// What no kernel sees: name and value.
-std::vector<std::pair<std::string_view, std::string>> notes_in(const Manifest& manifest) {
-  return {{"revision", manifest.revision},
-          {"backend", std::string(backend_name(manifest.target.backend))},
-          {"arch", manifest.target.arch},
-          {"kernel library", manifest.kernel_library.empty() ? "none" : manifest.kernel_library},
-          {"compression", manifest.compression.zstd ? "zstd" : "none"},
-          {"source", manifest.source.kind},
-          {"program", manifest.tool_version}};
-}
 
 std::vector<int64_t> layer_numbers(const Manifest& manifest) {
   std::vector<int64_t> numbers;
@@ -142,24 +129,16 @@ std::optional<BlobDifference> compare_ranks(const BlobRanks& first, const BlobRa
 
 }  // namespace
 
-BlobComparison compare_blobs(const BlobRanks& first, const BlobRanks& second) {
-  BlobComparison comparison;
-  const auto notes = notes_in(first.manifests.front());
-  const auto others = notes_in(second.manifests.front());
-  for (size_t i = 0; i < notes.size(); ++i) {
-    if (notes[i] == others[i]) continue;
-    comparison.notes.push_back(
-        fmt::format("{}: {}, {}", notes[i].first, notes[i].second, others[i].second));
-  }
+std::optional<BlobDifference> compare_blobs(const BlobRanks& first, const BlobRanks& second) {
   const size_t ranks = first.manifests.size();
   if (ranks != second.manifests.size()) {
-    comparison.difference = {"", "rank directories", fmt::to_string(ranks),
-                             fmt::to_string(second.manifests.size())};
+    return BlobDifference{"", "rank directories", fmt::to_string(ranks),
+                          fmt::to_string(second.manifests.size())};
   }
-  for (size_t rank = 0; rank < ranks && !comparison.difference; ++rank) {
-    comparison.difference = compare_ranks(first, second, rank);
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    if (auto found = compare_ranks(first, second, rank)) return found;
   }
-  return comparison;
+  return std::nullopt;
 }
 
 }  // namespace mxfp4

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "formats/decision/given_path.hpp"
 
@@ -17,15 +16,10 @@ struct BlobDifference {
   std::string second;
 };
 
-struct BlobComparison {
-  std::optional<BlobDifference> difference;  // empty: the same layout and bytes
-  // Facts of the manifests that no kernel sees, such as the revision: "<what>: <first>, <second>".
-  std::vector<std::string> notes;
-};
-
-// Compares facts, causes before their consequences, then the checksums of all tensors, and reads
+// What differs; empty: the same layout and bytes. Compares facts, causes before their consequences, then the checksums of all tensors, and reads
 // only the first tensor that differs. Throws Error::input, naming the file, if that layer's file
 // does not hold what its manifest says.
-[[nodiscard]] BlobComparison compare_blobs(const BlobRanks& first, const BlobRanks& second);
+[[nodiscard]] std::optional<BlobDifference> compare_blobs(const BlobRanks& first,
+                                                          const BlobRanks& second);
 
 }  // namespace mxfp4
