@@ -68,10 +68,10 @@ std::vector<std::string> differing_flags(const Manifest& then, const Manifest& n
   if (old == planned) return {};
   for (const FactRow& row : deployment_facts()) {
     if (row.manifest.empty()) continue;
-    compare(row.flag, member_text(old, row.manifest), text_at(planned, row.manifest));
+    compare(row.flag, member_text(old, row.manifest), member_text(planned, row.manifest));
   }
   for (const Row& row : kRows) {
-    compare(row.name, member_text(old, row.place), text_at(planned, row.place));
+    compare(row.name, member_text(old, row.place), member_text(planned, row.place));
   }
   compare("--layers", layers_of(then), layers_of(now));
   compare("--include-rest", then.rest.empty() ? "not given" : "given",
