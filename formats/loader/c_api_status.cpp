@@ -1,11 +1,8 @@
 #include "formats/loader/c_api_status.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <cstring>
 #include <exception>
 #include <new>
+#include <string>
 #include <string_view>
 
 #include "formats/loader/gpu/cuda_driver.hpp"
@@ -17,46 +14,17 @@
 namespace mxfp4 {
 namespace {
 
-// The size is fixed because storing an error's text must not fail. A longer text loses its middle:
-// a path may fill it, and the cause is the end.
-thread_local std::array<char, 2048> last_error{};
+thread_local std::string last_error;
+thread_local bool no_memory = false;  // for the words
 thread_local mxfp4_repack_fault last_fault = MXFP4_REPACK_FAULT_NONE;
-
-constexpr std::string_view kLeftOut = " ... ";
-
-// Whether `text` may be cut before byte `at`: not in the middle of a character.
-bool begins_character(std::string_view text, size_t at) {
-  return at >= text.size() || (static_cast<uint8_t>(text[at]) & 0xC0U) != 0x80U;
-}
-
-// `text` is one line of UTF-8.
-void tell_line(std::string_view text) noexcept {
-  char* to = last_error.data();
-  const auto append = [&](std::string_view part) {
-    std::memcpy(to, part.data(), part.size());
-    to += part.size();
-  };
-  if (text.size() < last_error.size()) {
-    append(text);
-  } else {
-    const size_t half = (last_error.size() - 1 - kLeftOut.size()) / 2;
-    size_t first = half;
-    while (first > 0 && !begins_character(text, first)) --first;
-    size_t last = text.size() - half;
-    while (!begins_character(text, last)) ++last;
-    append(text.substr(0, first));
-    append(kLeftOut);
-    append(text.substr(last));
-  }
-  *to = '\0';
-}
 
 // Paths and names may hold any bytes: they are shown as the program shows them.
 void tell(std::string_view text) noexcept {
   try {
-    tell_line(visible(text));
+    last_error = visible(text);
+    no_memory = false;
   } catch (...) {
-    tell_line("out of memory");
+    no_memory = true;
   }
 }
 
@@ -96,7 +64,8 @@ mxfp4_repack_status reported(mxfp4_repack_status status, std::string_view text) 
 }  // namespace
 
 void forget_error() noexcept {
-  tell_line("");
+  last_error.clear();
+  no_memory = false;
   last_fault = MXFP4_REPACK_FAULT_NONE;
 }
 
@@ -120,7 +89,9 @@ mxfp4_repack_status status_of_exception() noexcept {
   }
 }
 
-const char* last_error_text() noexcept { return last_error.data(); }
+const char* last_error_text() noexcept {
+  return no_memory ? "out of memory" : last_error.c_str();
+}
 
 mxfp4_repack_fault last_fault_kind() noexcept { return last_fault; }
 

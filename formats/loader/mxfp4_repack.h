@@ -155,8 +155,8 @@ MXFP4_REPACK_API const char *mxfp4_repack_version(void);
 /* MXFP4_REPACK_API_VERSION of the library that is loaded. */
 MXFP4_REPACK_API int mxfp4_repack_api_version(void);
 /* What went wrong in this thread's last call: the file, the tensor or key, and the cause, in one
- * line of UTF-8, in which other bytes and control characters are escaped; of more than 2,047 bytes the middle
- * is left out. Empty after a success; never null. */
+ * line of UTF-8, in which other bytes and control characters are escaped. Empty after a success; never
+ * null. */
 MXFP4_REPACK_API const char *mxfp4_repack_last_error(void);
 /* The same as a number. */
 MXFP4_REPACK_API mxfp4_repack_fault mxfp4_repack_last_fault(void);
