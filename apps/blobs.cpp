@@ -4,12 +4,14 @@
 
 #include <memory>
 
+#include "apps/request.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/checkpoint/blob_source.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/source_sample.hpp"
 #include "formats/remote/files_at.hpp"
 #include "lib/core/visible.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 std::optional<std::string> other_checkpoint(const std::filesystem::path& path,
@@ -26,6 +28,19 @@ std::optional<std::string> other_checkpoint(const std::filesystem::path& path,
   if (!differs) return std::nullopt;
   return fmt::format("the checkpoint around the blob is not the one that it was made from: {}",
                      *differs);
+}
+
+FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob) {
+  FitQuestion question;
+  question.release = release_of(flags, blob);
+  question.rules = &rules_for(flags, blob);
+  if (!is_newer_release(question.release)) question.release = question.rules->name;
+  question.facts = request_from(flags, *question.rules, std::nullopt).request.deployment;
+  return question;
+}
+
+ExitCode exit_code_of(Fit fit) {
+  return fit == Fit::kYes ? kOk : fit == Fit::kNo ? kDifference : kNotKnown;
 }
 
 void print_findings(const std::filesystem::path& path, const std::vector<std::string>& findings,

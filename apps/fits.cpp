@@ -10,7 +10,6 @@
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
-#include "apps/fit_words.hpp"
 #include "apps/screen.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/checkpoint/open_source.hpp"
@@ -115,9 +114,12 @@ int run_fits(const FitsOptions& options, const Console& console) {
     return exit_code_of(answer.fit);
   }
   std::string out;
-  append_wrapped(out, "", 2,
-                 fmt::format("{}: {}", shell_word(options.input.path.string()),
-                             fit_words(answer.fit, question.release)));
+  const char* words = answer.fit == Fit::kYes  ? "{}: yes, it fits {}"
+                      : answer.fit == Fit::kNo ? "{}: no, it does not fit {}"
+                                               : "{}: not known for {}: proven at the first start";
+  append_wrapped(
+      out, "", 2,
+      fmt::format(fmt::runtime(words), shell_word(options.input.path.string()), question.release));
   out += fields_text(console, {{"because", json["reasons"]}, {"differs", json["differs"]}}, 2);
   if (!next.empty()) append_command(out, "  next     ", 13, next);
   // Nothing goes wrong with a yes, so --quiet leaves it out.

@@ -7,7 +7,6 @@
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
-#include "apps/fit_words.hpp"
 #include "apps/request.hpp"
 #include "apps/screen.hpp"
 #include "apps/serve_line.hpp"

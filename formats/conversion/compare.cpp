@@ -77,20 +77,18 @@ RankSlice slice_of_input(const OpenedCheckpoint& input, const Manifest& manifest
   return ranks[static_cast<size_t>(manifest.rank.rank)];
 }
 
+// Which of the ranks' experts a recipe names: neighbours, or every so many.
+ExpertPlacement placement_of(const Recipe& recipe) {
+  const std::vector<int64_t>& experts = recipe.experts;
+  const bool neighbours = experts.size() < 2 || experts[1] == experts[0] + 1;
+  return neighbours ? ExpertPlacement::kLinear : ExpertPlacement::kRoundRobin;
+}
+
 // The slice; empty, with a finding added, if the input cannot be cut into such ranks.
 std::optional<RankSlice> find_slice(const OpenedCheckpoint& input, const Manifest& manifest,
                                     const std::string& place, Findings& findings) {
   try {
-    const auto same_experts = [&](const RankSlice& slice) {
-      return slice.experts_of(input.model.layers.front().dims.num_experts) ==
-             manifest.layers.front().recipe.experts;
-    };
-    RankSlice slice = slice_of_input(input, manifest, ExpertPlacement::kLinear);
-    if (!same_experts(slice)) {
-      RankSlice other = slice_of_input(input, manifest, ExpertPlacement::kRoundRobin);
-      if (same_experts(other)) return other;
-    }
-    return slice;
+    return slice_of_input(input, manifest, placement_of(manifest.layers.front().recipe));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInput) throw;
     findings.push_back(fmt::format("{}: the input has no such rank: {}", place, error.what()));
