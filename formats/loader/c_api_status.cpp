@@ -89,9 +89,7 @@ mxfp4_repack_status status_of_exception() noexcept {
   }
 }
 
-const char* last_error_text() noexcept {
-  return no_memory ? "out of memory" : last_error.c_str();
-}
+const char* last_error_text() noexcept { return no_memory ? "out of memory" : last_error.c_str(); }
 
 mxfp4_repack_fault last_fault_kind() noexcept { return last_fault; }
 

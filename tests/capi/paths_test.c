@@ -42,23 +42,22 @@ static void check_empty_paths(const char *directory) {
   go_back(here);
 }
 
-/* Words that are too many lose their middle, in whole characters: the cause stays. */
+/* A long path and the cause, in whole characters. */
 static void check_words_of_long_paths(void) {
   static const char *const parts[] = {"no/", "\xc3\xa4/", "\xe2\x82\xac/", "\xff/"};
   const char cause[] = "No such file or directory";
   char path[4000];
   for (size_t part = 0; part < sizeof parts / sizeof *parts; ++part) {
-    for (size_t size = 400; size < 3900; size += size < 1900 || size > 2200 ? 97 : 1) {
+    for (size_t size = 400; size < 3900; size += 97) {
       memset(path, 'x', size % 5);
       path[size % 5] = 0;
       while (strlen(path) < size) strcat(path, parts[part]);
       mxfp4_repack_blob *blob;
       CHECK(mxfp4_repack_open_safetensors(path, &blob) == MXFP4_REPACK_INPUT && blob == NULL);
       const char *const words = mxfp4_repack_last_error();
-      CHECK(strlen(words) < 2048 && strncmp(words, path, size % 5) == 0);
+      CHECK(strlen(words) > size && strncmp(words, path, size % 5) == 0);
       CHECK(strcmp(words + strlen(words) - strlen(cause), cause) == 0);
       CHECK(mbstowcs(NULL, words, 0) != (size_t)-1);
-      CHECK(strstr(words, " ... ") == NULL || strlen(words) > 2030);
     }
   }
 }
