@@ -1,10 +1,8 @@
 #include "apps/list_facts.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "formats/decision/request_json.hpp"
 #include "lib/layouts/knobs.hpp"
@@ -21,33 +19,24 @@ namespace {
 
 // A name with all that any of the releases decides by it.
 struct ListedFact {
-  Decides decides;
+  std::set<std::string> decides;
   std::vector<std::string_view> revisions{};  // oldest first
   const RuleSet* newest = nullptr;
 };
 
-std::map<std::string, ListedFact> listed(FactUses (*uses_of)(const RuleSet&), const RuleSet* only) {
+std::map<std::string, ListedFact> listed(FactKind kind, const RuleSet* only) {
   std::map<std::string, ListedFact> facts;
   for (const Release* release : all_releases()) {
     if (only != nullptr && release->name != only->name) continue;
-    for (const auto& [name, decides] : uses_of(rules_of(*release))) {
+    FactUses uses = fact_uses(rules_of(*release), kind);
+    for (auto& [name, decides] : uses) {
       ListedFact& fact = facts[name];
       fact.revisions.push_back(release->name);
       fact.newest = &rules_of(*release);
-      for (const auto& [what, about] : decides)
-        fact.decides[what].insert(about.begin(), about.end());
+      fact.decides.merge(decides);
     }
   }
   return facts;
-}
-
-// "the layout: MARLIN"
-std::vector<std::string> decides_words(const Decides& decides) {
-  std::vector<std::string> words;
-  for (const auto& [what, about] : decides) {
-    words.push_back(about.empty() ? what : fmt::format("{}: {}", what, fmt::join(about, ", ")));
-  }
-  return words;
 }
 
 // The platforms whose usual installation has the package.
@@ -85,17 +74,16 @@ std::string_view style_text(Style style) {
 
 ListRows variable_rows(const ListQuestion& question) {
   ListRows rows;
-  for (const auto& [name, fact] : listed(variable_uses, question.only)) {
-    rows.push_back({{{"variable", name},
-                     {"decides", decides_words(fact.decides)},
-                     {"revisions", fact.revisions}}});
+  for (const auto& [name, fact] : listed(FactKind::kVariable, question.only)) {
+    rows.push_back(
+        {{{"variable", name}, {"decides", fact.decides}, {"revisions", fact.revisions}}});
   }
   return rows;
 }
 
 ListRows library_rows(const ListQuestion& question) {
   ListRows rows;
-  for (const auto& [name, fact] : listed(package_uses, question.only)) {
+  for (const auto& [name, fact] : listed(FactKind::kPackage, question.only)) {
     const LibraryPin* pin = pin_of(fact.newest->pins, name);
     Json tested = Json::object();
     for (const TestedLibrary& row : tested_with(name)) {
@@ -104,7 +92,7 @@ ListRows library_rows(const ListQuestion& question) {
     rows.push_back({{{"library", name},
                      {"version", pin == nullptr ? Json() : Json(pin->version)},
                      {"stock_on", stock_on(*fact.newest, name)},
-                     {"decides", decides_words(fact.decides)},
+                     {"decides", fact.decides},
                      {"revisions", fact.revisions},
                      {"tested_with", std::move(tested)}}});
   }

@@ -11,139 +11,92 @@ namespace mxfp4 {
 namespace {
 
 // Collects the uses of one kind of fact.
-class Collector {
- public:
-  explicit Collector(FactKind kind) : kind_(kind) {}
+struct Collector {
+  FactKind kind;
+  FactUses uses;
 
-  // A rule that looks at `condition` decides `what` about `about`; an empty text: about all.
-  void add(const Condition& condition, const std::string& what, std::string_view about = "") {
-    for (const AskedName& asked : condition.asked) {
-      if (asked.kind == kind_) add(asked.name, what, about);
+  void add(FactKind of, std::string_view name, std::string_view about) {
+    if (of == kind && !name.empty()) uses[std::string(name)].emplace(about);
+  }
+  void add(const Condition& condition, std::string_view about) {
+    for (const AskedName& asked : condition.asked) add(asked.kind, asked.name, about);
+  }
+  void add(const TargetCondition& condition, std::string_view about) {
+    for (const AskedVariable& asked : condition.variables) {
+      add(FactKind::kVariable, asked.name, about);
     }
   }
-  void add(const TargetCondition& condition, const std::string& what, std::string_view about = "") {
-    for (const AskedVariable& variable : condition.variables) {
-      if (!variable.name.empty() && kind_ == FactKind::kVariable) add(variable.name, what, about);
-    }
-  }
-  void add(std::string_view name, const std::string& what, std::string_view about = "") {
-    std::set<std::string>& objects = uses_[std::string(name)][what];
-    if (!about.empty()) objects.emplace(about);
-  }
-
-  FactUses take() { return std::move(uses_); }
-
- private:
-  FactKind kind_;
-  FactUses uses_;
 };
 
-constexpr const char* kOrder = "which backend is tried first";
-constexpr const char* kSupport = "whether these are supported";
-constexpr const char* kLayout = "the layout of";
-
 void add_selection(const RuleSet& rules, Collector& uses) {
-  for (const RequirementRow& row : rules.requirements) {
-    uses.add(row.must_hold, "whether the deployment is refused");
-  }
-  for (const AliasRow& row : rules.aliases) {
-    uses.add(row.narrowed_when, "the candidates of --moe-backend", row.name);
-  }
-  for (const ReplacementRow& row : rules.replacements) {
-    uses.add(row.when, "which backend takes the place of", backend_name(row.from));
-  }
+  constexpr std::string_view kOrder = "the order of backends";
+  for (const RequirementRow& row : rules.requirements) uses.add(row.must_hold, "every backend");
+  for (const AliasRow& row : rules.aliases) uses.add(row.narrowed_when, row.name);
+  for (const ReplacementRow& row : rules.replacements) uses.add(row.when, backend_name(row.from));
   for (const SelectorRow& selector : rules.selectors) {
     for (const PriorityRow& row : selector.priorities) uses.add(row.when, kOrder);
     for (const ForcedTry& row : selector.gates) uses.add(row.when, kOrder);
     for (const ExhaustedRow& row : selector.exhausted) uses.add(row.when, kOrder);
-  }
-}
-
-// The backends that try an expert class.
-std::set<std::string_view> backends_with(const RuleSet& rules, std::string_view class_name) {
-  std::set<std::string_view> names;
-  for (const BackendRow& row : rules.backends) {
-    if (std::ranges::find(row.classes, class_name) != row.classes.end()) {
-      names.insert(backend_name(row.backend));
+    for (const EnvOverrideRow& row : selector.env_overrides) {
+      uses.add(FactKind::kVariable, row.variable, kOrder);
     }
   }
-  return names;
 }
 
 void add_classes(const RuleSet& rules, Collector& uses) {
-  for (const ExpertClass& row : rules.classes) {
-    for (const std::string_view backend : backends_with(rules, row.name)) {
-      for (const Check& check : row.checks) uses.add(check.passes, kSupport, backend);
-      if (row.suffix) uses.add(row.suffix->when, kSupport, backend);
+  for (const BackendRow& backend : rules.backends) {
+    const std::string_view name = backend_name(backend.backend);
+    uses.add(FactKind::kPackage, backend.required_package, name);
+    for (const std::string_view class_name : backend.classes) {
+      const ExpertClass* row = find_class(rules, class_name);
+      if (row == nullptr) continue;
+      for (const Check& check : row->checks) uses.add(check.passes, name);
+      if (row->suffix) uses.add(row->suffix->when, name);
     }
   }
   for (const CallerRow& caller : rules.callers) {
-    for (const DirectRow& row : caller.direct) {
-      uses.add(row.when, "the choice that a method makes itself", caller.method);
-    }
-    for (const DirectRow& row : caller.exceptions) {
-      uses.add(row.when, "the choice that a method makes itself", caller.method);
-    }
+    for (const DirectRow& row : caller.direct) uses.add(row.when, caller.method);
+    for (const DirectRow& row : caller.exceptions) uses.add(row.when, caller.method);
   }
   for (const ModelBackendRow& row : rules.model_backends) {
     for (const RequirementRow& requirement : row.requirements) {
-      uses.add(requirement.must_hold, kSupport, backend_name(row.backend));
+      uses.add(requirement.must_hold, backend_name(row.backend));
     }
-  }
-  for (const FusedSharedRow& row : rules.fused_shared) {
-    uses.add(row.when, "whether a rank also holds the shared experts");
   }
 }
 
-// What the conditions of the deployment, of the selection and of the classes look at.
-void add_conditions(const RuleSet& rules, Collector& uses) {
-  uses.add(rules.uses_all2all, "whether an all-to-all kernel is in use");
-  uses.add(rules.batched, "the format of activations");
-  add_selection(rules, uses);
-  add_classes(rules, uses);
+void add_layouts(const RuleSet& rules, Collector& uses) {
+  if (rules.engine == Engine::kVllm) {  // read by vLLM's converters and router
+    for (const Knob& knob : kKnobs) {
+      const std::string_view backend = knob.decides.substr(knob.decides.rfind(' ') + 1);
+      uses.add(FactKind::kVariable, knob.variable, backend);
+    }
+    if (!rules.simulates_beside_routing) uses.add(FactKind::kVariable, kRoutingVariable, "routing");
+  }
+  for (const LayoutRow& row : rules.layouts) uses.add(row.when, backend_name(row.backend));
+  for (const RoundingRow& row : rules.rounding) uses.add(row.when, "padded sizes");
 }
 
 }  // namespace
 
-FactUses variable_uses(const RuleSet& rules) {
-  Collector uses(FactKind::kVariable);
-  if (rules.engine == Engine::kVllm) {  // read by vLLM's converters and router
-    for (const Knob& knob : kKnobs) {
-      if (!knob.variable.empty())
-        uses.add(knob.variable, kLayout, knob.decides.substr(knob.decides.rfind(' ') + 1));
-    }
-    if (!rules.simulates_beside_routing) uses.add(kRoutingVariable, "the routing method");
+FactUses fact_uses(const RuleSet& rules, FactKind kind) {
+  Collector uses{kind, {}};
+  uses.add(rules.uses_all2all, "all-to-all kernels");
+  uses.add(rules.batched, "batched activations");
+  uses.add(FactKind::kVariable, rules.gemm_type.variable, "grouped kernels");
+  for (const FusedSharedRow& row : rules.fused_shared) uses.add(row.when, "shared experts");
+  add_selection(rules, uses);
+  add_classes(rules, uses);
+  add_layouts(rules, uses);
+  if (kind == FactKind::kPackage) {
+    for (const std::string_view package : rules.packages) uses.uses[std::string(package)];
   }
-  if (!rules.gemm_type.variable.empty()) {
-    uses.add(rules.gemm_type.variable, "the kind of grouped kernel");
-  }
-  add_conditions(rules, uses);
-  for (const SelectorRow& selector : rules.selectors) {
-    for (const EnvOverrideRow& row : selector.env_overrides) uses.add(row.variable, kOrder);
-  }
-  for (const LayoutRow& row : rules.layouts) {
-    uses.add(row.when, kLayout, backend_name(row.backend));
-  }
-  for (const RoundingRow& row : rules.rounding) uses.add(row.when, "how sizes are rounded");
-  return uses.take();
-}
-
-FactUses package_uses(const RuleSet& rules) {
-  Collector uses(FactKind::kPackage);
-  add_conditions(rules, uses);
-  for (const BackendRow& row : rules.backends) {
-    if (!row.required_package.empty()) {
-      uses.add(row.required_package, kSupport, backend_name(row.backend));
-    }
-  }
-  FactUses found = uses.take();
-  for (const std::string_view package : rules.packages) found[std::string(package)];
-  return found;
+  return std::move(uses.uses);
 }
 
 std::set<std::string> variables_of(const RuleSet& rules) {
   std::set<std::string> names;
-  for (const auto& [name, uses] : variable_uses(rules)) names.insert(name);
+  for (const auto& [name, uses] : fact_uses(rules, FactKind::kVariable)) names.insert(name);
   return names;
 }
 
