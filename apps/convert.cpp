@@ -14,7 +14,6 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/repack.hpp"
-#include "formats/decision/also_serves.hpp"
 #include "formats/decision/fits.hpp"
 #include "formats/decision/given_path.hpp"
 #include "formats/decision/request_json.hpp"
@@ -212,7 +211,6 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   if (!ranks.empty()) console.note(fmt::format("{}: {}", options.input.path.string(), ranks));
 
   // Plan every file, tensor and offset. Nothing is written until here.
-  repack_as.also_serves = also_serves(request, conversion, checkpoint);
   repack_as.asked = request_text(request, input.style);
   RepackPlan plan = plan_repack(checkpoint, conversion, repack_as);
   for (const std::string& warning : plan.warnings) console.warn(warning);

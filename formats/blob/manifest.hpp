@@ -96,9 +96,6 @@ struct Manifest {
   std::string vllm_commit;        // of vLLM; empty for another engine
   // What the engine calls a parameter that the blob calls otherwise, by the blob's name.
   std::map<std::string, std::string> parameter_names;
-  // Releases of other engines with the same bytes, by name, and the --moe-backend that gives
-  // them there.
-  std::map<std::string, std::string> also_serves;
   std::string layout;  // id, of every recipe
   std::string kernel_library;
   Decision decision;

@@ -187,7 +187,6 @@ void members(Io& io, typename Io::template Of<Manifest> manifest) {
   io.optional("parameter_names", manifest.parameter_names);
   io.value("layout", manifest.layout);
   io.optional("kernel_library", manifest.kernel_library);
-  io.optional("also_serves", manifest.also_serves);
   io.object("decision", manifest.decision);
   io.json_text("asked", manifest.asked);
   io.object("target", manifest.target);

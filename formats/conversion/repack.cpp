@@ -64,7 +64,6 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
       parameter_names(*conversion.rules, conversion.caller, conversion.target.backend);
   manifest.layout = layout == nullptr ? kLoadedLayoutId : id_of(*layout);
   if (layout != nullptr) manifest.kernel_library = kernel_library_of(*layout);
-  manifest.also_serves = options.also_serves;
   manifest.asked = options.asked;
   manifest.decision = conversion.decision;
   manifest.target = conversion.target;

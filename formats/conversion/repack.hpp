@@ -30,8 +30,7 @@ struct RepackOptions {
   bool include_rest = false;     // OUT is a model directory
   std::optional<Shard> shard{};  // only this part of the layers; shard 0 also copies the rest
   RunLimits limits{};
-  std::map<std::string, std::string> also_serves{};  // of the manifest
-  std::string asked = "{}";                          // the same
+  std::string asked = "{}";  // of the manifest
 };
 
 // Every file that will be written, and where.

@@ -44,7 +44,7 @@ def without_sums(value):
     """A manifest without what depends on data, files and the seal, and what only a written blob says."""
     if isinstance(value, dict):
         return {key: without_sums(item) for key, item in value.items()
-                if key not in ("xxh3_128", "manifest_xxh3_128", "warnings", "also_serves")}
+                if key not in ("xxh3_128", "manifest_xxh3_128", "warnings")}
     return [without_sums(item) for item in value] if isinstance(value, list) else value
 
 

@@ -159,7 +159,6 @@ _MANIFEST = _object(
     ("format", _text), ("format_version", _size), ("tool_version", _text), ("revision", _text),
     ("engine", _one_of(frozenset({"vllm", "sglang"}))), ("vllm_commit", _text, None),
     ("parameter_names", _map(_text), None), ("layout", _text), ("kernel_library", _text, None),
-    ("also_serves", _map(_text), None),
     ("decision", _object(
         ("backend", _one_of(BACKENDS), None), ("experts_class", _text, None),
         ("forced", _flag), ("trace", _trace), ("notes", _list_of(str)))),

@@ -1,7 +1,10 @@
 """One layer as the running engine has it: what the engines' own classes have in common. Changes nothing."""
 from __future__ import annotations
 
+import functools
 from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from mxfp4_repack.errors import BlobError, CommandError
 
 
 class Origin(NamedTuple):
@@ -62,3 +65,14 @@ def kind_of_arch(arch: str) -> str:
 
 def dtype_name(dtype: Any) -> str:
     return str(dtype).rsplit(".", 1)[-1]
+
+
+@functools.lru_cache(maxsize=None)
+def fits_release(blob: Any, release: str) -> bool:
+    """Whether the program says that another release than the blob's own makes the same bytes."""
+    from mxfp4_repack.commands import fits
+    from mxfp4_repack.made import MadeBlob
+    try:
+        return not isinstance(blob, MadeBlob) and fits(blob.root, revision=release).fits is True
+    except (BlobError, CommandError):  # the program is not here, or refuses
+        return False

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from mxfp4_repack.plugin import live as common
 from mxfp4_repack.plugin.facts import Mismatch
-from mxfp4_repack.plugin.live import Origin, kind_of_arch
+from mxfp4_repack.plugin.live import Origin, fits_release, kind_of_arch
 from mxfp4_repack.plugin.names import BLOCK
 from mxfp4_repack.sglang.names import FP4_EXPERTS
 
@@ -64,7 +64,7 @@ class Live(common.Live):
 
     def makes(self, blob: Any) -> bool:
         running, manifest = running_revision(), blob.manifest
-        if running != manifest["revision"] and running not in manifest.get("also_serves", {}):
+        if running != manifest["revision"] and not fits_release(blob, running):
             return False
         known = REVISIONS.get(running, {})
         # triton_kernels comes with sglang-kernel, has no version of its own, and stores values by its own rules.

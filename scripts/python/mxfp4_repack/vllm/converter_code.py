@@ -18,7 +18,7 @@ import os
 import sys
 from typing import Any, Dict, List, Sequence
 
-from mxfp4_repack.errors import BlobError, CommandError
+from mxfp4_repack.plugin.live import fits_release
 from mxfp4_repack.vllm.names import CONVERTERS, ORACLE
 
 with open(os.path.join(os.path.dirname(__file__), "revisions.json"), encoding="utf-8") as _file:
@@ -69,14 +69,4 @@ def makes(fingerprint: str, blob: Any) -> bool:
     releases, revision = releases_with(fingerprint), str(blob.manifest["revision"])
     if revision in releases or not releases:
         return bool(releases)
-    return revision.startswith("vllm-") and _fits(blob, releases[-1])
-
-
-@functools.lru_cache(maxsize=None)
-def _fits(blob: Any, release: str) -> bool:
-    from mxfp4_repack.commands import fits
-    from mxfp4_repack.made import MadeBlob
-    try:
-        return not isinstance(blob, MadeBlob) and fits(blob.root, revision=release).fits is True
-    except (BlobError, CommandError):  # the program is not here, or refuses
-        return False
+    return revision.startswith("vllm-") and fits_release(blob, releases[-1])
