@@ -15,7 +15,6 @@
 #include "lib/core/suggest.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/revisions/layout_uses.hpp"
-#include "lib/revisions/library_pins.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "lib/revisions/tested_libraries.hpp"
 

@@ -60,22 +60,6 @@ void add_extra_rules(const AutoRoundJson& modules, const QuantizationJson& text,
   method.rules.insert(method.rules.end(), searches.begin(), searches.end());
 }
 
-// Throws Error::input where the engine's own check of its MXFP type stops.
-void refuse_unread(const QuantizationJson& text, const AutoRoundJson& type) {
-  const AutoRoundJson& root = *text.quantization;
-  for (const char* key : {"extra_config", "block_name_to_quantize", "to_quant_block_names"}) {
-    const AutoRoundJson& value = member_of(root, key);
-    const bool named = key[0] != 'e' && (value.is_string() || is_list_of_texts(value));
-    if (is_falsy(value) || value.is_object() || named) continue;
-    throw Error::input(refused_value(text.where, key, value, "names"));
-  }
-  if (type != "mx_fp") return;
-  // The second is read where the first is not there.
-  const char* backend = root.contains("backend") ? "backend" : "vllm_backend";
-  if (!root.contains(backend) || root[backend] == "auto") return;
-  throw Error::input(refused_value(text.where, backend, root[backend], "auto"));
-}
-
 // The rule for modules that no entry of extra_config names. Where blocks are named, others are not
 // quantized.
 void add_blocks(const QuantizationJson& text, ModuleQuantization general, Quantization& method) {
@@ -98,7 +82,6 @@ void add_blocks(const QuantizationJson& text, ModuleQuantization general, Quanti
       method.rules.push_back(inside);
     }
     general.refusal = refused_value(text.where, key, given, "the experts among the blocks");
-    general.unnamed = true;
   }
   method.rules.push_back(std::move(general));
 }
@@ -117,15 +100,6 @@ void read_auto_round(const QuantizationJson& text, Quantization& method) {
     throw Error::input(
         refused_value(text.where, "packing_format", packing, "auto_round:llm_compressor"));
   }
-  // A release asks either for the key or for what it says.
-  if (!root.contains("sym")) method.lacks.emplace_back("sym");
-  if (type == "mx_fp" && root.contains("sym") && is_falsy(root["sym"])) {
-    method.lacks.emplace_back("sym true");
-  }
-  if (root.contains("packing_format") && packing.is_null()) {
-    method.lacks.emplace_back("packing_format");
-  }
-  refuse_unread(text, type);
   add_extra_rules(member_of(root, "extra_config"), text, method);
   ModuleQuantization general;
   general.kind = PatternKind::kAny;

@@ -26,46 +26,12 @@ Json with_defaults(Json weights) {
   return weights;
 }
 
-// Empty when the members that the group's arguments have are of the types that the package
-// compressed-tensors asks for; what is not there has a default.
-std::string argument_refusal(const Json& arguments, const std::string& where) {
-  const auto legal = [&](const char* key, auto&& holds) {
-    return !arguments.contains(key) || holds(arguments[key]);
-  };
-  const auto flag = [](const Json& value) {
-    return value.is_boolean() || (value.is_number() && (value == 0 || value == 1));
-  };
-  const auto refused = [&](const char* key, std::string_view expected) {
-    return refused_value(where, key, arguments[key], expected);
-  };
-  const std::string type = lower_text_of(arguments, "type", "int");
-  if (!legal("type", [&](const Json& value) {
-        return value.is_string() && (type == "int" || type == "float");
-      })) {
-    return refused("type", "int or float");
-  }
-  if (!legal("num_bits", [&](const Json& value) {
-        return value.is_number() && (type != "float" || value == 4 || value == 8);
-      })) {
-    return refused("num_bits", type == "float" ? "4 or 8" : "a number");
-  }
-  for (const char* key : {"symmetric", "dynamic"}) {
-    const bool local = key[0] == 'd' && lower_text_of(arguments, key, "") == "local";
-    if (!local && !legal(key, flag)) return refused(key, "true or false");
-  }
-  if (!legal("strategy", [](const Json& value) { return value.is_null() || value.is_string(); })) {
-    return refused("strategy", "a name");
-  }
-  return {};
-}
-
 // Empty when the group's weights are MXFP4.
 std::string group_refusal(const Json& group, const std::string& where) {
   const Json& given = member_of(group, "weights");
   if (!given.is_object()) return refused_value(where, "weights", given, "an object");
   const Json weights = with_defaults(given);
   const std::string at = where + ".weights";
-  if (std::string refusal = argument_refusal(given, at); !refusal.empty()) return refusal;
   if (is_the_text(member_of(weights, "strategy"), "tensor_group")) {
     return fmt::format("{}.strategy: tensor_group: NVFP4; {}", at, kOnlyMxfp4);
   }
@@ -101,29 +67,12 @@ bool may_hold_experts(const Json& group) {
   return targets_have(group, {"expert", "ffn", "mlp", "moe", "Linear"});
 }
 
-// What the engine compares of the groups that hold a layer's projections. Members that are null say
-// nothing.
-std::string scheme_of(const Json& group, const Json& format) {
-  Json made;
-  for (const char* key : {"weights", "input_activations"}) {
-    const Json& given = member_of(group, key);
-    if (!given.is_object()) continue;
-    const Json whole = with_defaults(given);
-    for (const auto& [name, value] : whole.items()) {
-      if (!value.is_null()) made[key][name] = value;
-    }
-  }
-  const Json& own = member_of(group, "format");
-  made["format"] = own.is_null() ? format : own;
-  return nlohmann::json(made).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 bool is_true(const Json& object, std::string_view key, bool otherwise) {
   const Json& value = member_of(object, key);
   return value.is_null() ? otherwise : !is_falsy(value);
 }
 
-// Quantization::activation of a group with MXFP4 weights. Defaults and refusals are
+// Quantization::activation of a group with MXFP4 weights. Defaults are
 // from compressed-tensors 0.17.0 (quantization/quant_args.py), the condition is vLLM 0.32.0's
 // (compressed_tensors.py, _is_mxfp4_w4a8_fp8). Throws Error::input.
 std::string group_activation(const Json& group, const std::string& where) {
@@ -131,24 +80,9 @@ std::string group_activation(const Json& group, const std::string& where) {
   if (is_falsy(inputs)) return {};
   const std::string at = where + ".input_activations";
   if (!inputs.is_object()) throw Error::input(refused_value(at, "", inputs, "an object"));
-  if (std::string refusal = argument_refusal(inputs, at); !refusal.empty()) {
-    throw Error::input(refusal);
-  }
   const Json& size = member_of(inputs, "group_size");
   const bool grouped = size.is_number_integer() && size > 0;
   const std::string strategy = lower_text_of(inputs, "strategy", grouped ? "group" : "tensor");
-  const Json& dynamic = member_of(inputs, "dynamic");
-  const bool local = dynamic.is_string() && lower_text_of(inputs, "dynamic", "") == "local";
-  if (local && strategy != "tensor_group") {
-    throw Error::input(refused_value(at, "dynamic", dynamic, "true or false"));
-  }
-  if (strategy == "token" && !local && !is_true(inputs, "dynamic", false)) {
-    throw Error::input(refused_value(at, "dynamic", dynamic, "true for strategy token"));
-  }
-  if (grouped != (strategy == "group" || strategy == "tensor_group")) {
-    throw Error::input(refused_value(at, "group_size", size,
-                                     grouped ? "none for strategy " + strategy : "a size above 0"));
-  }
   const Json& bits = member_of(inputs, "num_bits");
   const bool fp8 = lower_text_of(inputs, "type", "int") == "float" && (bits.is_null() || bits == 8);
   if (!fp8 || !is_true(inputs, "dynamic", false) || !is_true(inputs, "symmetric", true) ||
@@ -211,24 +145,10 @@ class TargetRules {
   bool readable_ = true;
 };
 
-// Throws Error::input where the engine stops at what the config says beside its groups.
-void check_members(const QuantizationJson& text) {
-  const Json& root = *text.quantization;
-  if (root.contains("ignore") && !is_list_of_texts(root["ignore"])) {
-    throw Error::input(refused_value(text.where, "ignore", root["ignore"], "a list of names"));
-  }
-  for (const char* key : {"sparsity_config", "transform_config"}) {
-    const Json& value = member_of(root, key);
-    if (is_falsy(value) || (value.is_object() && is_falsy(member_of(value, "targets")))) continue;
-    throw Error::input(refused_value(text.where, key, value, "none: the engine reads none"));
-  }
-}
-
 }  // namespace
 
 // One MXFP4 group is enough; which layers it holds for, the targets say.
 void read_compressed_tensors(const QuantizationJson& text, Quantization& method) {
-  check_members(text);
   const Json& groups = required_object(*text.quantization, text.where, "config_groups");
   const Json& format = member_of(*text.quantization, "format");
   if (format.is_string()) method.format = format.get<std::string>();
@@ -247,7 +167,6 @@ void read_compressed_tensors(const QuantizationJson& text, Quantization& method)
     }
     ModuleQuantization rule;
     rule.refusal = refusal;
-    rule.scheme = scheme_of(group, format);
     if (refusal.empty()) {
       rule.activation = group_activation(group, where);
       (targets_experts(group) ? activations : of_others).insert(rule.activation);

@@ -54,9 +54,7 @@ class ExclusionReader {
       out_.layers.insert(*layer);
       return;
     }
-    NamedExperts& experts = out_.modules[renamed(renames_, std::string(name.substr(0, end)))];
-    experts.layer = layer;
-    experts.whole = experts.whole || tail.empty();
+    out_.modules.insert(renamed(renames_, std::string(name.substr(0, end))));
   }
 
   void add_list(const Json& list) {

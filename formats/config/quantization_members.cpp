@@ -29,11 +29,6 @@ bool is_falsy(const nlohmann::ordered_json& value) {
   return value == false || value.empty();
 }
 
-bool is_list_of_texts(const nlohmann::ordered_json& value) {
-  if (!value.is_array()) return value == "" || (value.is_object() && value.empty());
-  return std::all_of(value.begin(), value.end(), [](const auto& one) { return one.is_string(); });
-}
-
 bool is_the_text(const nlohmann::ordered_json& value, std::string_view text) {
   return value.is_string() && value.get_ref<const std::string&>() == text;
 }

@@ -34,8 +34,6 @@ inline constexpr std::string_view kOnlyMxfp4 = "this program repacks MXFP4 exper
 // Whether Python takes the value for false, as the engine asks for members that may be absent.
 [[nodiscard]] bool is_falsy(const nlohmann::ordered_json& value);
 
-// A list of texts, or what has none and can be walked through like one: "" and {}.
-[[nodiscard]] bool is_list_of_texts(const nlohmann::ordered_json& value);
 [[nodiscard]] bool is_the_text(const nlohmann::ordered_json& value, std::string_view text);
 
 // A member's text in lower case, as the package compressed-tensors reads it; `otherwise` if the

@@ -36,10 +36,6 @@ bool reads_routed_experts(const QuantizationJson& text, Quantization& method) {
   if (is_ling_3(text) && !member_of(*text.quantization, "weight_block_size").is_null()) {
     const Json& routed = member_of(*text.quantization, kRoutedMethod);
     if (is_the_text(routed, "mxfp4")) method.routed_experts = kRoutedMethod;
-    const Json& nested = member_of(*text.model, "text_config");
-    if (nested.is_object() && member_of(nested, "quantization_config").is_null()) {
-      method.lacks.emplace_back("text_config.quantization_config");
-    }
     if (!routed.is_null() && method.routed_experts.empty()) {
       throw Error::input(refused_value(text.where, kRoutedMethod, routed, "mxfp4"));
     }
@@ -51,34 +47,11 @@ bool reads_routed_experts(const QuantizationJson& text, Quantization& method) {
   return !method.routed_experts.empty();
 }
 
-// What the engine's own FP8 config checks before it asks whose experts these are
-// (quantization/fp8.py, Fp8Config).
-void check_fp8_members(const QuantizationJson& text, Quantization& method) {
-  const Json& scheme = member_of(*text.quantization, "activation_scheme");
-  const Json& block = member_of(*text.quantization, "weight_block_size");
-  const bool in_blocks = !block.is_null();
-  if (in_blocks && !(block.is_array() && block.size() == 2)) {
-    throw Error::input(refused_value(text.where, "weight_block_size", block, "two sizes"));
-  }
-  const Json& ignored = member_of(*text.quantization, "ignored_layers");
-  const Json& named =
-      is_falsy(ignored) ? member_of(*text.quantization, "modules_to_not_convert") : ignored;
-  if (!is_falsy(named) && !named.is_string() && !is_list_of_texts(named)) {
-    throw Error::input(refused_value(text.where, "ignored_layers", named, "a list of names"));
-  }
-  if (!text.quantization->contains("activation_scheme")) {
-    method.lacks.emplace_back("activation_scheme");
-  } else if (!is_the_text(scheme, "dynamic") && (in_blocks || !is_the_text(scheme, "static"))) {
-    throw Error::input(refused_value(text.where, "activation_scheme", scheme,
-                                     in_blocks ? "dynamic" : "dynamic or static"));
-  }
-}
-
 void read_fp8(const QuantizationJson& text, Quantization& method) {
   constexpr std::array<std::string_view, 4> kTypes = {"deepseek_v4", "deepseek_v4_text",
                                                       "deepseek_v41", "deepseek_v41_text"};
   if (text.model != nullptr && std::ranges::find(kTypes, text.model_type) == kTypes.end()) {
-    if (reads_routed_experts(text, method)) return check_fp8_members(text, method);
+    if (reads_routed_experts(text, method)) return;
     throw Error::input(
         fmt::format("{}.quant_method: {}: a model of type {} is quantized as FP8; {}", text.where,
                     method.name, shown(text.model_type), kOnlyMxfp4));
@@ -99,7 +72,6 @@ void read_fp8(const QuantizationJson& text, Quantization& method) {
                                    said_value(algorithm), kOnlyMxfp4));
   }
   method.expert_dtype = "fp4";
-  check_fp8_members(text, method);
 }
 
 void read_mxfp4(const QuantizationJson&, Quantization&) {}

@@ -9,7 +9,6 @@
 
 #include "formats/decision/layout_choice.hpp"
 #include "lib/core/checked.hpp"
-#include "lib/core/text.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/load/style_rows.hpp"
@@ -145,20 +144,6 @@ void complete_ranks(Conversion& conversion, const ConversionRequest& request,
   check_scales(conversion, *checkpoint);
 }
 
-// Refuses a model whose class the release lacks and whose experts run an activation that it lacks,
-// too: a class from elsewhere could not serve it, either.
-void check_activation(const ConversionRequest& request, const ModelConfig& config,
-                      const Deployment& deployment) {
-  const RuleSet& rules = *request.rules;
-  const auto& known = rules.activations;
-  if (request.deployment.activation || std::ranges::count(known, deployment.activation) > 0) return;
-  const std::string no_class = missing_class_warning(rules, config);
-  if (no_class.empty()) return;
-  throw Error::unsupported(fmt::format("{}; nor has it the activation {} that its experts run",
-                                       no_class, shown(deployment.activation)))
-      .reference_type("ValueError");
-}
-
 // The engine checks EPLB's experts when it starts (config/parallel.py).
 void check_redundant_experts(const ParallelConfig& parallel) {
   const int64_t redundant = parallel.num_redundant_experts;
@@ -241,7 +226,6 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
     conversion.deployment.half_precision = said->second == "float16";
   }
   if (const ModelConfig* config = config_of(checkpoint)) {
-    check_activation(request, *config, conversion.deployment);
     conversion.deployment.model_class = model_class_of(*config);
     conversion.deployment.limits = class_limits(rules, *config, conversion.deployment.platform);
   }
@@ -249,11 +233,6 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
   conversion.decision = decide(rules, conversion.deployment, facts, request.backend);
   for (LoadNote& note : load_notes(rules, conversion.deployment, facts, conversion.decision)) {
     if (note.stops && conversion.stops.empty()) conversion.stops = std::move(note.text);
-  }
-  if (const ModelConfig* config = config_of(checkpoint)) {
-    std::string unnamed = unnamed_words_warning(rules, *config, conversion.deployment.platform,
-                                                checkpoint->model.unnamed_words);
-    if (!unnamed.empty()) conversion.decision.notes.push_back(std::move(unnamed));
   }
   if (conversion.decision.backend) {
     conversion.target = make_target(conversion.deployment, conversion.decision, conversion.family);

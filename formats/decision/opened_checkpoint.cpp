@@ -15,7 +15,6 @@
 #include "lib/load/loaded_style.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/model_classes.hpp"
-#include "lib/revisions/class_limits.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -121,19 +120,11 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
     for (std::string& warning : model_class_warnings(*checkpoint.config_text)) {
       checkpoint.model.warnings.push_back(std::move(warning));
     }
-    std::string no_class = missing_class_warning(rules, *checkpoint.config);
-    if (!no_class.empty()) checkpoint.model.warnings.push_back(std::move(no_class));
     // The rule for the experts may differ from the one that holds for the rest of the model.
     if (checkpoint.config->quantization) {
       checkpoint.config->quantization->activation = checkpoint.model.activation;
-      checkpoint.config->quantization->other_static = checkpoint.model.other_static;
-      for (const std::string& module : checkpoint.model.unknown_modules) {
-        checkpoint.config->quantization->excluded.modules.erase(module);
-      }
     }
     apply_caller(checkpoint.model, find_caller(rules, *checkpoint.config), options.family);
-    std::string missing = missing_keys_warning(rules, *checkpoint.config);
-    if (!missing.empty()) checkpoint.model.warnings.push_back(std::move(missing));
   }
   const size_t all_layers = checkpoint.model.layers.size();
   select_layers(checkpoint.model, options.layers);

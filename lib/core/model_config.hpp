@@ -25,13 +25,6 @@ struct ModuleQuantization {
   std::string activation;  // as Quantization::activation
   std::string refusal;     // "layer_quant_config.*: weight.dtype: fp6_e2m3 ..."; empty: MXFP4
   PatternKind kind = PatternKind::kGlob;
-  // compressed-tensors: the group's words for weights and activations. The engine takes a layer's
-  // projections only where these are equal.
-  std::string scheme{};
-  bool unnamed = false;  // the refusal: these modules are left out of the quantization
-  // Quark: the weights are MXFP4. With a refusal the engine stops at such a layer.
-  bool mxfp4_weights = false;
-  bool other_static = false;  // as Quantization::other_static
 };
 
 // The beginning of a module's name in a checkpoint, and what the engine has in its place.
@@ -40,16 +33,10 @@ struct Rename {
   std::string_view to;
 };
 
-// A layer whose experts are left out by name.
-struct NamedExperts {
-  std::optional<int64_t> layer{};  // none for a draft's
-  bool whole = false;              // by a name of all experts; else by names of parts
-};
-
 // The routed experts that a config leaves out of its quantization.
 struct Exclusions {
-  std::set<int64_t> layers;                     // by number
-  std::map<std::string, NamedExperts> modules;  // by the engine's name of a layer's experts
+  std::set<int64_t> layers;           // by number
+  std::set<std::string> modules;      // by the engine's name of a layer's experts
   std::vector<std::string> patterns;  // regular expressions, matched from the beginning of a name
   bool of_linears = false;            // the names are of expert 0's linear layers
   bool shared_experts = false;        // an entry speaks of the shared experts
@@ -66,13 +53,6 @@ struct Quantization {
   std::string activation;
   std::vector<ModuleQuantization> rules{};  // the first whose pattern matches a module decides
   std::string format{};  // compressed-tensors: "mxfp4-pack-quantized", ...; empty: not said
-  // What some release asks for and is not there: "export.kv_cache_group".
-  std::vector<std::string> lacks{};
-  // Quark: some specification of a tensor is a list of one, which not every release reads.
-  bool single_lists = false;
-  // Quark: static activations of the experts do not say both that they have one scale for a tensor
-  // and that it is symmetric, which newer releases ask.
-  bool other_static = false;
   // The key that makes an FP8 model's routed experts MXFP4: Ling's or MiMo-V2.6's; empty:
   // none does.
   std::string routed_experts{};

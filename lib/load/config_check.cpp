@@ -50,20 +50,12 @@ std::map<int64_t, OtherTensors> survey(const std::vector<NamedTensor>& tensors,
   return out;
 }
 
-// Throws Error::input where the config quantizes the layers' experts, or the projections of one layer,
-// in ways that the engine or one blob cannot serve. Source: vLLM 0.33.0, compressed_tensors_moe.py
-// (get_moe_method), quark_moe.py (get_moe_method_target).
-void check_alike(const std::vector<LayerTable>& tables, const StyleRow& row,
-                 const ModelConfig& config) {
+}  // namespace
+
+void check_alike(const std::vector<LayerTable>& tables, const ModelConfig& config) {
   const std::string* first = nullptr;  // of the first layer's activations
   for (const LayerTable& table : tables) {
     const Quantization& quantization = *config.quantization;
-    for (const std::vector<std::string>& linears : linear_sets(row, table.module())) {
-      const std::string differing = differing_projections(quantization, table.module(), linears);
-      if (!differing.empty()) {
-        throw Error::input(differing).at_key(table.module()).in_file(config.file);
-      }
-    }
     const ModuleQuantization* rule = find_rule(quantization, table.module(), table.linear());
     const std::string& activation = rule == nullptr ? quantization.activation : rule->activation;
     if (first == nullptr) first = &activation;
@@ -74,87 +66,6 @@ void check_alike(const std::vector<LayerTable>& tables, const StyleRow& row,
                                    named(activation), tables.front().module(), named(*first)))
         .at_key(table.module())
         .in_file(config.file);
-  }
-}
-
-constexpr int64_t kNoLayer = -1;  // a draft's number is not one of the model's own layers
-
-bool leaves_out(const Quantization& quantization, const LayerTable& table) {
-  return is_excluded(quantization, table.draft() ? kNoLayer : table.layer(), table.module(),
-                     table.linear());
-}
-
-// "layer 3", or "layers 3-5, 7".
-std::string layers_text(std::vector<int64_t> layers) {
-  std::ranges::sort(layers);
-  return fmt::format("layer{} {}", layers.size() == 1 ? "" : "s", number_ranges(layers));
-}
-
-// The engine makes plain weights for these layers and stops at the tensors of MXFP4, for which it
-// has no parameters.
-std::vector<int64_t> unquantized_by_config(const std::vector<LayerTable>& tables,
-                                           const ModelConfig& config) {
-  const Quantization& quantization = *config.quantization;
-  std::vector<int64_t> layers;
-  for (const LayerTable& table : tables) {
-    // The engine calls the layers of these drafts as the checkpoint does.
-    if (table.draft() && !table.module().starts_with("mtp.layers.")) continue;
-    const ModuleQuantization* rule = find_rule(quantization, table.module(), table.linear());
-    const bool unnamed = rule == nullptr ? quantization.named_only : rule->unnamed;
-    if (unnamed || leaves_out(quantization, table)) layers.push_back(layer_index(table, &config));
-  }
-  return layers;
-}
-
-// The layers of which an exclusion names experts, by a name that no layer's experts have.
-std::vector<int64_t> named_otherwise(const std::vector<LayerTable>& tables,
-                                     const std::vector<LayerTable>& aside,
-                                     const Quantization& quantization) {
-  std::set<int64_t> named;
-  for (const auto& [module, experts] : quantization.excluded.modules) {
-    if (experts.layer) named.insert(*experts.layer);
-  }
-  std::vector<int64_t> layers;
-  for (const std::vector<LayerTable>* list : {&tables, &aside}) {
-    for (const LayerTable& table : *list) {
-      if (table.draft() || !named.contains(table.layer())) continue;
-      if (!leaves_out(quantization, table)) layers.push_back(table.layer());
-    }
-  }
-  return layers;
-}
-
-}  // namespace
-
-void check_tables(const std::vector<LayerTable>& tables, const std::vector<LayerTable>& aside,
-                  const StyleRow& row, const ModelConfig& config, ModelLayers& model) {
-  check_alike(tables, row, config);
-  const Quantization& quantization = *config.quantization;
-  if (const auto layers = unquantized_by_config(tables, config); !layers.empty()) {
-    model.warnings.push_back(fmt::format(
-        "{}: the quantization leaves out the experts of {}, whose tensors are MXFP4: the "
-        "engine stops when it reads them",
-        config.file, layers_text(layers)));
-  }
-  if (const auto layers = named_otherwise(tables, aside, quantization); !layers.empty()) {
-    model.warnings.push_back(fmt::format(
-        "{}: the quantization leaves out experts of {} by a name that they do not have in the "
-        "engine, which takes them for MXFP4 and stops at tensors of another kind",
-        config.file, layers_text(layers)));
-  }
-  for (const auto& [module, experts] : quantization.excluded.modules) {
-    const auto is_it = [&, &name = module](const LayerTable& table) {
-      return engine_name(quantization, table.module()) == name;
-    };
-    if (std::ranges::none_of(tables, is_it) && std::ranges::none_of(aside, is_it)) {
-      model.unknown_modules.insert(module);
-    }
-  }
-  for (const LayerTable& table : tables) {
-    if (table.draft()) continue;
-    for (const std::string_view word : unnamed_words(quantization, table.module())) {
-      model.unnamed_words.emplace(word);
-    }
   }
 }
 

@@ -18,13 +18,9 @@ namespace mxfp4 {
 void check_sizes(const ModelConfig& config, const LayerDims& dims, bool draft,
                  const NamedTensor& witness);
 
-// What a config's quantization says of the layers with MXFP4 experts, `tables`, and of those with
-// others, `aside`. Throws Error::input where it quantizes them in ways that the engine or one blob
-// cannot serve. Adds to `model`: warnings of what the engine stops at, MXFP4 experts that the
-// quantization leaves out and exclusions that name experts as the model's class does not call them;
-// unknown_modules and unnamed_words.
-void check_tables(const std::vector<LayerTable>& tables, const std::vector<LayerTable>& aside,
-                  const StyleRow& row, const ModelConfig& config, ModelLayers& model);
+// Throws Error::input where the config quantizes the activations of these layers in several ways: a
+// blob holds the bytes of one.
+void check_alike(const std::vector<LayerTable>& tables, const ModelConfig& config);
 
 // Arguments of check_layers beside the layers themselves.
 struct LayerCheck {

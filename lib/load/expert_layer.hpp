@@ -99,7 +99,6 @@ struct ModelLayers {
   bool flat_scales = false;  // stacked scales have two dimensions, experts and rows in one
   // The activation key of the checkpoint's own config, as Quantization::activation.
   std::string activation;
-  bool other_static = false;        // as Quantization::other_static, of any layer
   std::byte scale_fill{0};          // padding of scales; 1 for Quark
   DType bias_dtype = DType::kBF16;  // in the loaded layout
   bool splits_experts = true;       // false: the input is one expert-parallel rank's already
@@ -107,11 +106,7 @@ struct ModelLayers {
   int64_t num_experts = 0;          // of the first layer, and of most; others have their own
   std::vector<ExpertLayer> layers;  // ascending index; perhaps some of the model's only
   std::vector<size_t> rest;         // indices of all tensors that are not ours
-  // The words, of "gate_proj" and "w1", by which compressed-tensors' targets do not name some
-  // layer's experts, though they do by the other word.
-  std::set<std::string> unnamed_words;
-  std::set<std::string> unknown_modules;  // of Exclusions::modules, those that no layer has
-  std::set<std::string> left_out;         // of the rest: experts' "bias", "input_scale", not loaded
+  std::set<std::string> left_out;   // of the rest: experts' "bias", "input_scale", not loaded
   std::vector<std::string> warnings;
 
   // Whether a checkpoint's rules hold: false for an input in the loaded layout.

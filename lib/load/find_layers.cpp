@@ -98,7 +98,6 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
 // The tensors of the style by module, and all others.
 struct Collected {
   std::vector<LayerTable> tables;
-  std::vector<LayerTable> aside;  // of a mixed model, the layers that are not MXFP4
   std::vector<size_t> rest;
   std::vector<std::string> warnings;
 };
@@ -153,9 +152,7 @@ std::optional<Error> refusal_of(const LayerTable& table, const ModelConfig* conf
   // own: the tensors decide.
   const bool meant = rule != nullptr && (rule->kind != PatternKind::kAny || !table.looks_mxfp4());
   if (meant && !rule->refusal.empty()) {
-    Error refusal = Error::input(rule->refusal).in_file(config->file);
-    if (rule->mxfp4_weights && table.looks_mxfp4()) throw refusal;
-    return refusal;
+    return Error::input(rule->refusal).in_file(config->file);
   }
   if (!table.unquantized()) return std::nullopt;
   return Error::input("not quantized").at_key(table.module());
@@ -177,7 +174,6 @@ void set_aside(Collected& found, const StyleRow& row, const ModelConfig* config)
     if (!first_refusal) first_refusal = refusal;
     const auto members = table.members();
     found.rest.insert(found.rest.end(), members.begin(), members.end());
-    found.aside.push_back(std::move(table));
   }
   if (ours.empty()) throw Error(*first_refusal);
   if (first_refusal) std::sort(found.rest.begin(), found.rest.end());
@@ -199,16 +195,6 @@ std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRo
     return rule->activation;
   }
   return quantization.activation;
-}
-
-// Whether a layer's experts have static activations of another form than newer releases ask.
-bool has_other_static(const Collected& found, const Quantization& quantization) {
-  // Patterns are matched only where some rule, of which the last is the general one, says so.
-  if (std::ranges::none_of(quantization.rules, &ModuleQuantization::other_static)) return false;
-  return std::ranges::any_of(found.tables, [&](const LayerTable& table) {
-    const ModuleQuantization* rule = find_rule(quantization, table.module(), table.linear());
-    return rule != nullptr ? rule->other_static : quantization.other_static;
-  });
 }
 
 std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
@@ -272,10 +258,7 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   Collected found = collect(tensors, row, input_scales, biases, options.encodes_scales);
   set_aside(found, row, config);
   model.warnings = std::move(found.warnings);
-  if (config != nullptr && config->quantization) {
-    check_tables(found.tables, found.aside, row, *config, model);
-    model.other_static = has_other_static(found, *config->quantization);
-  }
+  if (config != nullptr && config->quantization) check_alike(found.tables, *config);
   model.style = row.style;
   model.loader = row.loader;
   model.family = options.family.value_or(row.family);

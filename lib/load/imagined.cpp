@@ -54,17 +54,14 @@ struct SaidOfExperts {
   bool excluded = false;
 };
 
-// Throws Error::input where the engine stops at the layer.
 SaidOfExperts said_of(const ModelConfig& config, const StyleRow& row, int64_t layer,
                       const std::string& module) {
   const Quantization& quantization = *config.quantization;
   SaidOfExperts said;
   const ModuleQuantization* general = nullptr;
-  for (const std::vector<std::string>& linears : linear_sets(row, module)) {
-    said.excluded = said.excluded || is_excluded(quantization, layer, module, linears.front());
-    const std::string differing = differing_projections(quantization, module, linears);
-    if (!differing.empty()) throw Error::input(differing).at_key(module).in_file(config.file);
-    const ModuleQuantization* rule = find_rule(quantization, module, linears.front());
+  for (const std::string& linear : first_linears(row, module)) {
+    said.excluded = said.excluded || is_excluded(quantization, layer, module, linear);
+    const ModuleQuantization* rule = find_rule(quantization, module, linear);
     if (rule == nullptr) continue;
     const bool named = rule->kind != PatternKind::kAny && rule->pattern != "*";
     const ModuleQuantization*& place = named ? said.rule : general;
@@ -173,9 +170,6 @@ bool add_model_layer(const ModelConfig& config, const StyleRow& row, const Sizes
     if (!said.excluded) rule = said.rule;
     const bool unnamed = said.rule == nullptr && quantization.named_only;
     const bool refused = said.rule != nullptr && !said.rule->refusal.empty();
-    if (refused && said.rule->mxfp4_weights) {
-      throw Error::input(said.rule->refusal).in_file(config.file);
-    }
     if (said.excluded || unnamed || refused) {
       add(expert_tensor_name(row, module, 0, word, Field::kCodes), DType::kBF16,
           Shape{sizes.intermediate, sizes.hidden});

@@ -265,7 +265,6 @@ ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors, const Mo
   if (config != nullptr) {
     check_config(model, *config);
     model.activation = config->quantization ? config->quantization->activation : "";
-    model.other_static = config->quantization && config->quantization->other_static;
   }
   return model;
 }

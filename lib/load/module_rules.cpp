@@ -130,21 +130,6 @@ const ModuleQuantization* find_rule(const Quantization& quantization, std::strin
   return other.empty() ? nullptr : find(other);
 }
 
-std::vector<std::string_view> unnamed_words(const Quantization& quantization,
-                                            std::string_view module) {
-  if (!quantization.named_only) return {};
-  constexpr std::array<std::string_view, 2> kWords = {"gate_proj", "w1"};
-  std::vector<std::string_view> unnamed;
-  for (const std::string_view word : kWords) {
-    const std::string linear = engine_name(quantization, fmt::format("{}.0.{}", module, word));
-    const bool named = std::ranges::any_of(quantization.rules, [&](const ModuleQuantization& rule) {
-      return matches(rule, linear, linear);
-    });
-    if (!named) unnamed.push_back(word);
-  }
-  return unnamed.size() == kWords.size() ? std::vector<std::string_view>{} : unnamed;
-}
-
 bool is_excluded(const Quantization& quantization, int64_t layer, std::string_view module,
                  const std::string& linear) {
   const Exclusions& excluded = quantization.excluded;
@@ -155,31 +140,6 @@ bool is_excluded(const Quantization& quantization, int64_t layer, std::string_vi
   return std::ranges::any_of(excluded.patterns, [&](const std::string& pattern) {
     return regex_match_start(pattern, name);
   });
-}
-
-std::string differing_projections(const Quantization& quantization, std::string_view module,
-                                  const std::vector<std::string>& linears) {
-  if (!quantization.named_only) return {};
-  const std::string* first = nullptr;
-  std::string first_scheme;
-  for (const std::string& linear : linears) {
-    const auto& patterns = quantization.excluded.patterns;
-    const std::string name = engine_name(quantization, linear);
-    const bool excluded = std::ranges::any_of(
-        patterns, [&](const std::string& pattern) { return regex_match_start(pattern, name); });
-    const ModuleQuantization* rule = excluded ? nullptr : find_rule(quantization, module, linear);
-    const std::string scheme = rule == nullptr ? "" : rule->scheme;
-    if (first == nullptr) {
-      first = &linear;
-      first_scheme = scheme;
-    } else if (scheme != first_scheme) {
-      return fmt::format(
-          "quantized otherwise than {}; the engine stops where the projections of a "
-          "layer's experts differ",
-          *first);
-    }
-  }
-  return {};
 }
 
 bool regex_readable(const std::string& pattern) { return read_regex(pattern).has_value(); }

@@ -13,16 +13,11 @@ namespace mxfp4 {
 
 // The rule that a quantization config has for the experts `module`, one of whose tensors belongs to
 // the module `linear`; null when it has none. Names are the checkpoint's. Where compressed-tensors
-// has no rule, one that names the projection in other words is taken, w1 for gate_proj: which words
-// a release asks for, its rules say.
+// has no rule, one that names the projection in other words is taken, w1 for gate_proj: releases ask
+// for either.
 [[nodiscard]] const ModuleQuantization* find_rule(const Quantization& quantization,
                                                   std::string_view module,
                                                   const std::string& linear);
-
-// The words for the first projection, "gate_proj" and "w1", by which compressed-tensors' targets do
-// not name expert 0 of `module`, though they do by the other word. Empty of other quantizations.
-[[nodiscard]] std::vector<std::string_view> unnamed_words(const Quantization& quantization,
-                                                          std::string_view module);
 
 // A module's name as the engine has it: as the model's class renames it, with the engine's name of
 // the block of its experts.
@@ -45,11 +40,5 @@ namespace mxfp4 {
 // as above.
 [[nodiscard]] bool is_excluded(const Quantization& quantization, int64_t layer,
                                std::string_view module, const std::string& linear);
-
-// Why the engine stops at the experts of a layer whose linear modules are `linears`:
-// compressed-tensors quantizes them in several ways, or leaves some out. Empty where it takes them.
-[[nodiscard]] std::string differing_projections(const Quantization& quantization,
-                                                std::string_view module,
-                                                const std::vector<std::string>& linears);
 
 }  // namespace mxfp4

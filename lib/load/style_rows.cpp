@@ -306,18 +306,16 @@ std::string linear_name(const StyleRow& row, const ExpertTensorName& name) {
                      : fmt::format("{}.0.{}", name.module, name.word);
 }
 
-std::vector<std::vector<std::string>> linear_sets(const StyleRow& row, std::string_view module) {
-  std::vector<std::vector<std::string>> sets;
-  size_t seen[kProjections] = {};
+std::vector<std::string> first_linears(const StyleRow& row, std::string_view module) {
+  std::vector<std::string> linears;
+  ExpertTensorName name;
+  name.module = module;
   for (const ProjectionWord& word : row.projections) {
-    const size_t set = seen[static_cast<size_t>(word.projection)]++;
-    if (set == sets.size()) sets.emplace_back();
-    ExpertTensorName name;
-    name.module = module;
     name.word = word.word;
-    sets[set].push_back(linear_name(row, name));
+    if (word.projection != row.projections.front().projection) continue;
+    linears.push_back(linear_name(row, name));
   }
-  return sets;
+  return linears;
 }
 
 }  // namespace mxfp4

@@ -102,10 +102,8 @@ struct ExpertTensorName {
 // The name of the linear layer that a tensor belongs to: expert 0's of the same projection.
 [[nodiscard]] std::string linear_name(const StyleRow& row, const ExpertTensorName& name);
 
-// The linear modules of a layer's experts, or of expert 0, for each set of words that a row knows:
-// one for each projection.
-[[nodiscard]] std::vector<std::vector<std::string>> linear_sets(const StyleRow& row,
-                                                                std::string_view module);
+// The linear module of the first projection of a layer's experts, or of expert 0, by each of its words.
+[[nodiscard]] std::vector<std::string> first_linears(const StyleRow& row, std::string_view module);
 
 // A non-negative decimal number of at most nine digits, the whole of `text`.
 [[nodiscard]] std::optional<int64_t> parse_index(std::string_view text);

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "lib/core/error.hpp"
-#include "lib/oracle/model_backends.hpp"
 #include "lib/oracle/question.hpp"
 
 namespace mxfp4 {
@@ -66,6 +65,45 @@ Decision decide_directly(const Question& question, const CallerRow& caller, cons
   return decision;
 }
 
+// The row that serves the deployment's model and moe_backend; null: the oracle is asked.
+const ModelBackendRow* asked_by_model(const Question& question) {
+  const Deployment& deployment = question.deployment;
+  const auto row = std::ranges::find_if(question.rules.model_backends, [&](const auto& candidate) {
+    return candidate.moe_backend == deployment.moe_backend &&
+           std::ranges::find(candidate.model_types, deployment.model_type) !=
+               candidate.model_types.end() &&
+           candidate.when.holds(question);
+  });
+  return row == question.rules.model_backends.end() ? nullptr : &*row;
+}
+
+// What the model's file answers: the row's backend, or the refusal of the first requirement that is not
+// met.
+Decision decide_by_model(const Question& question, const ModelBackendRow& row) {
+  Decision decision;
+  decision.revision = question.rules.name;
+  decision.direct = true;
+  TraceStep step;
+  step.candidate = row.experts_class;
+  step.backend = row.backend;
+  const auto missing = std::ranges::find_if_not(
+      row.requirements,
+      [&](const RequirementRow& requirement) { return requirement.must_hold.holds(question); });
+  if (missing == row.requirements.end()) {
+    step.supported = true;
+    decision.backend = row.backend;
+    decision.experts_class = row.experts_class;
+    decision.notes.emplace_back("the model's own file takes this kernel: the oracle is not asked");
+  } else {
+    step.reason = fill_text(missing->refusal.text, question);
+    step.needs = missing->must_hold.text;
+    decision.error_type = missing->refusal.type;
+    decision.error_message = step.reason;
+  }
+  decision.trace.push_back(std::move(step));
+  return decision;
+}
+
 Decision force(const RuleSet& rules, Backend backend) {
   Decision decision;
   decision.revision = rules.name;
@@ -112,69 +150,11 @@ Decision decide_unforced(const RuleSet& rules, const Question& question,
 
 }  // namespace
 
-std::string missing_keys_warning(const RuleSet& rules, const ModelConfig& config) {
-  if (!config.quantization) return {};
-  std::vector<std::string> missing;
-  for (const std::string& key : config.quantization->lacks) {
-    const bool asked = std::ranges::count(rules.loader.asked_keys, key) > 0;
-    if (asked) missing.push_back(key);
-  }
-  if (missing.empty()) return {};
-  return fmt::format("{}: the quantization does not say {}: {} stops when it loads this model",
-                     config.file, fmt::join(missing, ", "), rules.name);
-}
-
-std::string unnamed_words_warning(const RuleSet& rules, const ModelConfig& config,
-                                  Platform platform, const std::set<std::string>& unnamed) {
-  const auto tells = [&](const ToldWordsRow& row) {
-    return config.model_type.starts_with(row.model_type) &&
-           row.platform.value_or(platform) == platform;
-  };
-  const std::string asked =
-      std::ranges::any_of(rules.loader.told_words, tells) ? "w1" : "gate_proj";
-  if (!unnamed.contains(asked)) return {};
-  return fmt::format(
-      "{}: the quantization has no targets that name {}: {} stops when it loads this model",
-      config.file, asked, rules.name);
-}
-
 const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
   if (!config.quantization && !config.original_gpt_oss) return nullptr;
   ModelConfig known = config;
   if (!known.quantization)
     known.quantization.emplace().name = "mxfp4";  // original gpt-oss says nothing
-  // A layer of a draft matters only where the draft is served.
-  const auto by_part = [&](const auto& named) {
-    const auto& [layer, whole] = named.second;
-    return !whole && layer && *layer < known.num_hidden_layers.value_or(0);
-  };
-  const auto& modules = known.quantization->excluded.modules;
-  const auto part = std::ranges::find_if(modules, by_part);
-  if (known.quantization->name == "quark" && !rules.loader.excludes_by_part &&
-      part != modules.end()) {
-    throw Error::unsupported(
-        fmt::format("{} leaves a layer's experts out only by the name of the whole, and Quark's "
-                    "exclude names single ones of layer {}; newer releases read it",
-                    rules.name, *part->second.layer))
-        .reference_type("RuntimeError");
-  }
-  if (known.quantization->single_lists && !rules.loader.reads_single_lists) {
-    throw Error::unsupported(
-        fmt::format("{} does not read a Quark specification that is a list of one, where newer "
-                    "releases do",
-                    rules.name))
-        .reference_type("AttributeError");
-  }
-  // A blob's manifest names the activation of the experts, and its config may say the form of other
-  // modules.
-  if (known.quantization->other_static && rules.loader.asks_static_form &&
-      known.quantization->activation == "fp8_per_tensor_static") {
-    throw Error::unsupported(
-        fmt::format("{} reads static activations of Quark only where they say qscheme per_tensor "
-                    "and symmetric true",
-                    rules.name))
-        .reference_type("RuntimeError");
-  }
   for (const CallerRow& row : rules.callers) {
     if (row.holds(known)) return &row;
   }
@@ -328,6 +308,17 @@ std::map<std::string, std::string> parameter_names(const RuleSet& rules, const C
     names.emplace(row.in_blob, row.in_engine);
   }
   return names;
+}
+
+std::vector<std::string_view> models_that_ask(const RuleSet& rules, std::string_view moe_backend) {
+  std::vector<std::string_view> models;
+  for (const ModelBackendRow& row : rules.model_backends) {
+    if (row.moe_backend != moe_backend) continue;
+    for (const std::string_view model : row.model_types) {
+      if (std::ranges::find(models, model) == models.end()) models.push_back(model);
+    }
+  }
+  return models;
 }
 
 const CallerRow* find_method(const RuleSet& rules, std::string_view method) {

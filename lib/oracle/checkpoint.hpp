@@ -24,17 +24,6 @@ namespace mxfp4 {
 // Error::unsupported for a quantization that has no MXFP4 experts at this revision.
 [[nodiscard]] const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config);
 
-// A warning that names what the config's quantization lacks for the release to load the model
-// (LoaderRules::asked_keys); empty if nothing. The bytes do not depend on that, so the checkpoint
-// can be converted, and served once the config says it.
-[[nodiscard]] std::string missing_keys_warning(const RuleSet& rules, const ModelConfig& config);
-
-// A warning that compressed-tensors' targets do not name the experts' projections by the word that
-// the release asks for on the platform, of those in ModelLayers::unnamed_words; empty if they do.
-[[nodiscard]] std::string unnamed_words_warning(const RuleSet& rules, const ModelConfig& config,
-                                                Platform platform,
-                                                const std::set<std::string>& unnamed);
-
 // The caller to assume when no checkpoint is at hand: the first with this selector that converts
 // for this family, if one is given, and asks the oracle where the engine has one; null when there
 // is none.
@@ -100,6 +89,11 @@ struct InputDtype {
 [[nodiscard]] std::map<std::string, std::string> parameter_names(const RuleSet& rules,
                                                                  const CallerRow* caller,
                                                                  Backend backend);
+
+// The model types whose own file takes this moe_backend without the oracle (RuleSet::model_backends).
+// Source: vLLM 0.33.0 models/deepseek_v4, models/deepseek_v41, models/kimi_k3.
+[[nodiscard]] std::vector<std::string_view> models_that_ask(const RuleSet& rules,
+                                                            std::string_view moe_backend);
 
 // The first row of a method class; null where these rules have none of this name.
 [[nodiscard]] const CallerRow* find_method(const RuleSet& rules, std::string_view method);

@@ -162,13 +162,6 @@ struct StockRow {
   std::vector<std::string_view> packages;
 };
 
-// A model whose class tells its experts the checkpoint's own words for projections, w1 in place of
-// gate_proj (ckpt_names of its call of FusedMoE).
-struct ToldWordsRow {
-  std::string_view model_type;         // its beginning
-  std::optional<Platform> platform{};  // empty: the classes of all platforms
-};
-
 // How the engine's generic loader treats experts. The gpt-oss loaders are the same in every
 // revision.
 struct LoaderRules {
@@ -182,21 +175,6 @@ struct LoaderRules {
   // The gpt-oss method gives other models biases of zeros. Releases ask the model for has_bias
   // first (quantization/mxfp4.py, create_weights), which only gpt-oss has.
   bool creates_biases = true;
-  // What the engine asks of a quantization config, and stops without: keys by their path, "sym
-  // true" with the value that it must have.
-  std::vector<std::string_view> asked_keys{};
-  // compressed-tensors is asked for w1 of these models' experts, for gate_proj of all others
-  // (compressed_tensors_moe.py, get_moe_method: ckpt_gate_proj_name).
-  std::vector<ToldWordsRow> told_words{};
-  // A tensor's specification in a Quark config may be a list of one (quantization/quark/quark.py,
-  // _unwrap_single_quant_config).
-  bool reads_single_lists = false;
-  // A layer's experts are left out where a Quark config leaves out one of them
-  // (quantization/quark/utils.py, should_ignore_layer); older releases ask for the whole's name.
-  bool excludes_by_part = false;
-  // Static activations of Quark have to say that they are symmetric, with one scale for a tensor
-  // (quantization/quark/quark.py, _is_w_ocp_mx_a_x).
-  bool asks_static_form = false;
 };
 
 }  // namespace mxfp4

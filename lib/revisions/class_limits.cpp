@@ -1,13 +1,10 @@
 #include "lib/revisions/class_limits.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <sstream>
 #include <string_view>
 
-#include "lib/core/text.hpp"
 #include "lib/oracle/model_classes.hpp"
 #include "lib/revisions/class_table.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -72,29 +69,6 @@ ClassLimits class_limits(const RuleSet& rules, const ModelConfig& config, Platfo
   const std::string method = config.quantization ? config.quantization->name : "";
   limits.quantization = missing(*place, platform_name(platform), method).empty();
   return limits;
-}
-
-std::string missing_class_warning(const RuleSet& rules, const ModelConfig& config) {
-  const auto place = place_of(rules);
-  const auto lacks = [](size_t at, const std::string& name) {
-    return missing(at, "cuda", name) == "a";
-  };
-  const auto& names = config.architectures;
-  if (!place || names.empty()) return {};
-  if (!std::ranges::all_of(names, [&](const std::string& name) { return lacks(*place, name); })) {
-    return {};
-  }
-  const auto releases = releases_of(Engine::kVllm);
-  size_t first = 0;
-  while (first < releases.size() &&
-         (releases[first]->version().empty() || lacks(first, names.front()))) {
-    ++first;
-  }
-  if (first == releases.size()) return {};
-  return fmt::format(
-      "{} has no model class {}, which {} has first: it serves this model only with a class from "
-      "elsewhere, such as a plug-in",
-      rules.name, shown(names.front()), releases[first]->name);
 }
 
 }  // namespace mxfp4

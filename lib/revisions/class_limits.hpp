@@ -1,4 +1,4 @@
-// Which model classes a release has, and what they cannot do: read from class_table.hpp.
+// What the model classes of a release cannot do: read from class_table.hpp.
 #pragma once
 
 #include <string>
@@ -16,9 +16,5 @@ namespace mxfp4 {
 // No limits where the class is not known, nor for SGLang and commits of main, which were not read.
 [[nodiscard]] ClassLimits class_limits(const RuleSet& rules, const ModelConfig& config,
                                        Platform platform);
-
-// A warning that the release has none of the classes that the config names, with the first release
-// that has one; empty where the release has one, or a class is not known.
-[[nodiscard]] std::string missing_class_warning(const RuleSet& rules, const ModelConfig& config);
 
 }  // namespace mxfp4

@@ -1,5 +1,7 @@
 #include "lib/revisions/tested_libraries.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -87,6 +89,18 @@ std::vector<std::string_view> versions_named(std::string_view text, std::string_
 const LibraryPin* pin_of(std::span<const LibraryPin> pins, std::string_view package) {
   const auto found = std::ranges::find(pins, distribution_of(package), &LibraryPin::library);
   return found == pins.end() ? nullptr : &*found;
+}
+
+std::string pins_text(std::span<const LibraryPin> pins) {
+  std::string text;
+  for (const LibraryPin& pin : pins) {
+    const bool rocm = pin.platform == Platform::kRocm;
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", pin.library, pin.version,
+                        !pin.platform ? ""
+                        : rocm        ? " (ROCm)"
+                                      : " (CUDA)");
+  }
+  return text;
 }
 
 std::vector<TestedLibrary> tested_with(std::string_view package) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct TestedLibrary {
 
 // The version that a revision pins of a package's library; null if it pins none.
 [[nodiscard]] const LibraryPin* pin_of(std::span<const LibraryPin> pins, std::string_view package);
+
+// "flashinfer 0.6.18, triton_kernels 3.5.1 (CUDA)"
+[[nodiscard]] std::string pins_text(std::span<const LibraryPin> pins);
 
 // The rows of a package's library.
 [[nodiscard]] std::vector<TestedLibrary> tested_with(std::string_view package);

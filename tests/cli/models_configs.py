@@ -42,28 +42,6 @@ def index_with_others():
     refused("layers.7.mlp.experts.down_proj_blocks: the index says that it is here, but it is not", "ghost")
 
 
-def left_out_experts():
-    """Experts that the config leaves out of its quantization beside tensors of MXFP4. Executed: 0.33.0 makes plain weights and stops at these tensors,
-    of compressed-tensors and of Quark; its mxfp4 asks no list for experts."""
-    module = f"re:.*layers.{draw(0, 1)}.mlp.experts.*"
-    for pattern, said in ((module, "leaves out the experts of layer " + module[12]), ("re:.*mlp.experts.*", "leaves out the experts of layers 0-1"), (None, "")):
-        ignored = ["lm_head", *([pattern] if pattern else [])]
-        for quantization, codes, flags in (
-                ({**compressed_tensors(group(["Linear"])), "ignore": ignored}, ".weight_packed", ("--arch", "sm90")),
-                ({**quark(), "exclude": ignored}, ".weight", ("--arch", "gfx950")),
-                ({"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.0.mlp.experts"]}, ".weight", ("--arch", "sm90"))):
-            tensors = {}
-            for layer in range(2):
-                tensors.update(experts(f"model.layers.{layer}.mlp.experts", 4, 256, 256, codes=codes))
-            _, text = convert(save("left", qwen3(quantization, 2, 4, 256, 256), tensors), *flags)
-            warned = said if quantization["quant_method"] != "mxfp4" else ""
-            assert (warned in text) if warned else "leaves out" not in text, (quantization, text)
-    unnamed = compressed_tensors(group(["re:.*self_attn.*"]))
-    tensors = experts("model.layers.0.mlp.experts", 4, 256, 256, codes=".weight_packed")
-    _, text = convert(save("left", qwen3(unnamed, 1, 4, 256, 256), tensors), "--arch", "sm90")
-    assert "leaves out the experts of layer 0" in text, text
-
-
 def no_config():
     """Without a config.json, sizes are rounded as by the method class after which the style is named."""
     experts_of = "model.layers.0.mlp.experts"
@@ -133,5 +111,5 @@ def as_the_engine_reads():
 
 
 if __name__ == "__main__":
-    check_all(constants_of_python, index_with_others, left_out_experts, no_config, only_a_config,
+    check_all(constants_of_python, index_with_others, no_config, only_a_config,
               as_the_engine_reads)

@@ -31,8 +31,8 @@ def asked(script, version, platform, cache, draw):
 def main(script, doc, name, rows, answers, platform_of, draw=None, head=None, keep=None):
     """Asks the releases of the command line, and writes testdata/engines/NAME: {"wheels", "rows": [row + {"answers": {RELEASE: ANSWER}}]}, and `head`.
 
-    rows(SEED, COUNT), or rows(), makes them; answers(version, platform, cache, {number: row}) gives {number: answer}, None for no answer; with "absent", model
-    classes that the release lacks. keep(rows, version) takes answers away.
+    rows(SEED, COUNT), or rows(), makes them; answers(version, platform, cache, {number: row}) gives {number: answer}, None for no answer.
+    keep(rows, version) takes answers away.
     """
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("versions", nargs="+")
@@ -60,13 +60,6 @@ def main(script, doc, name, rows, answers, platform_of, draw=None, head=None, ke
             row.setdefault("answers", {}).pop(version, None)
         for platform in sorted(set(map(platform_of, made))):
             said = asked(script, version, platform, cache, drawn)
-            if "absent" in said:
-                absent = document.setdefault("absent", {})
-                lacking = said.pop("absent")
-                for known in {*absent, *lacking}:
-                    releases = {*absent.get(known, ())} - {version} | ({version} if known in lacking else set())
-                    absent[known] = sorted(releases, key=store.by_version)
-                document["absent"] = {known: absent[known] for known in sorted(absent) if absent[known]}
             for number, answer in said.items():
                 document["rows"][int(number)]["answers"] |= {version: answer} if answer is not None else {}
         if keep:

@@ -254,7 +254,7 @@ def rows_of(version, cache):
 
 TABLE = """// What the engine's own class of a model cannot do, or a platform; made by tests/engines/models.py --table from the wheels. \"@\", the first release in
 // which it is so, the platforms, what is missing, and the names until the next \"@\"; a later row of a name replaces an earlier one. l: adapters (LoRA);
-// e: redundant experts of EPLB; s: experts' inputs split by tensor parallelism; t: more tensor-parallel ranks than experts; p: the class cannot be made there; a: the class itself; q: the quantization; -: nothing.
+// e: redundant experts of EPLB; s: experts' inputs split by tensor parallelism; t: more tensor-parallel ranks than experts; p: the class cannot be made there; q: the quantization; -: nothing.
 #pragma once
 
 #include <string_view>
@@ -289,8 +289,6 @@ def table_rows(versions, cache):
         if store.by_version(release) < store.by_version(versions[0]):
             rows[release, platforms, letters] = names
             before.update({(name, platform): letters.strip("-") for name in names for platform in platforms.split(",")})
-    with open(os.path.join(store.FOLDER, "module_names.json")) as file:  # by the releases' own registries
-        absent = json.load(file)["absent"]
     for version in versions:
         lacks = {}
         for platform in PLATFORMS:
@@ -302,7 +300,6 @@ def table_rows(versions, cache):
                 letters = modules.abilities(name)
                 if letters is not None:
                     lacks.setdefault(name, {})[platform] = letters
-        lacks.update({name: dict.fromkeys(PLATFORMS, "a") for name in sorted(absent) if version in absent[name]})
         for name, now in lacks.items():
             changed = {}
             for platform, letters in now.items():

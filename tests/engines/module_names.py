@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""Which stored model classes a release has, and which layers' experts a Quark config leaves out by names that a model's class may not have.
+"""Which layers' experts a Quark config leaves out by names that a model's class may not have.
 
 usage: module_names.py VERSION... [--cache DIR] [--draw SEED COUNT] [--out FILE]
 
-Executes each release's own registry (an architecture that it resolves to another one counts as there), and for drawn lists of `exclude` its
-QuarkConfig.from_config, the renaming that the model's class asks for (hf_to_vllm_mapper), and its choice of a method for the experts of four layers,
-in the faked worlds of world.py. Writes testdata/engines/module_names.json: {"absent": {ARCHITECTURE: [RELEASE...]} of the classes of models.json,
-"rows": [{"architecture", "model_type", "exclude", "answers": {RELEASE: [LAYER...]}}]}, the layers that are left out. Needs README.md's Python.
+Executes for drawn lists of `exclude` each release's own QuarkConfig.from_config, the renaming that the model's class asks for (hf_to_vllm_mapper), and its choice of a method for the experts of four layers,
+in the faked worlds of world.py. Writes testdata/engines/module_names.json: {"rows": [{"architecture", "model_type", "exclude", "answers": {RELEASE: [LAYER...]}}]}, the layers that are left out. Needs README.md's Python.
 """
 import copy
 import importlib
@@ -15,7 +13,6 @@ import types
 
 import config_keys
 import harness
-import models
 
 LAYERS = 4
 # (architecture, model_type, what the checkpoint calls a layer's experts, what the engine does where its class does not rename the checkpoint's name)
@@ -63,11 +60,6 @@ class Release(config_keys.Release):
         self.registry = importlib.import_module("vllm.model_executor.models.registry").ModelRegistry
         self.mappers = {}
 
-    def has(self, architecture):
-        """Whether the registry has the class, or one that it takes in its place."""
-        given = types.SimpleNamespace(runner_type="generate", convert_type="none")
-        return architecture in self.registry.models or self.registry._normalize_arch(architecture, given) in self.registry.models
-
     def mapper(self, architecture):
         if architecture not in self.mappers:
             made = getattr(self.registry.models[architecture].load_model_cls(), "hf_to_vllm_mapper", None)
@@ -106,8 +98,7 @@ def rows(seed, count):
 
 def answers(version, platform, cache, rows):
     release = Release(version, platform, cache)
-    known = sorted({name for row in harness.load(models.PATH)["models"] for name in row["architectures"]})
-    return {number: release.left_out(row) for number, row in rows.items()} | {"absent": [name for name in known if not release.has(name)]}
+    return {number: release.left_out(row) for number, row in rows.items()}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/layouts/output.hpp"
-#include "lib/revisions/library_pins.hpp"
+#include "lib/revisions/tested_libraries.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -263,10 +263,6 @@ void add_sizes(std::string& out, const RuleSet& rules) {
        rules.loader.strides_by_checkpoint ? "I / tp" : "their padded size",
        rules.loader.loads_biases ? "loaded" : "unread");
   line(out, "the gpt-oss method: biases of zeros for other models {}", rules.loader.creates_biases);
-  for (const ToldWordsRow& row : rules.loader.told_words) {
-    line(out, "{}{}: the class tells its experts w1", row.model_type,
-         row.platform ? fmt::format(" on {}", platform_name(*row.platform)) : "");
-  }
   for (const All2AllHiddenRow& row : rules.all2all_hidden) {
     line(out, "{}: H to a multiple of {} [{}]", row.all2all_backend, row.multiple,
          fmt::join(row.sizes, " "));

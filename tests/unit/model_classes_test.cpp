@@ -12,8 +12,6 @@
 #include <string>
 
 #include "formats/config/config_json.hpp"
-#include "lib/revisions/class_limits.hpp"
-#include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
 
 namespace mxfp4 {
@@ -58,28 +56,6 @@ TEST(ModelClasses, AreThoseOfTheWheels) {
     if (asks || row->by_layer) continue;
     EXPECT_EQ(activations, std::set<std::string>{"'" + row->activation + "'"}) << name;
   }
-}
-
-// Every class and release: the rules have those of the classes that the wheel's registry lacks.
-TEST(ModelClasses, AreWarnedOfWhereTheWheelLacksThem) {
-  std::ifstream file(test::testdata("engines/module_names.json"));
-  const json absent = json::parse(file)["absent"];
-  size_t lacking = 0;
-  for (const Release* release : releases_of(Engine::kVllm)) {
-    if (release->version().empty()) continue;
-    for (const ModelClass& known : model_classes()) {
-      const std::string& name = known.architecture;
-      const auto row = absent.find(name);
-      const bool lacks =
-          row != absent.end() && std::count(row->begin(), row->end(), json(release->version())) > 0;
-      ModelConfig config;
-      config.architectures = {name};
-      const std::string warning = missing_class_warning(rules_of(*release), config);
-      EXPECT_EQ(!warning.empty(), lacks) << name << " " << release->name << ": " << warning;
-      lacking += lacks ? 1 : 0;
-    }
-  }
-  EXPECT_GT(lacking, 400U);
 }
 
 std::string config_of(const std::string& architecture, json more = json::object()) {

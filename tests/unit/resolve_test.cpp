@@ -9,7 +9,6 @@
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/checkpoint.hpp"
-#include "lib/revisions/library_pins.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "lib/revisions/tested_libraries.hpp"
 #include "tests/unit/rules.hpp"

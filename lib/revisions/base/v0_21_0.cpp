@@ -39,10 +39,7 @@ RuleSet rules_of_0_21_0() {
       .method_knobs = {{"aiter_weight", "mxfp4"}},
       .load_notes = base::load_notes(),
       .fused_shared = base::fused_shared(),
-      .loader = {.creates_biases = false,
-                 .asked_keys = {"activation_scheme", "exclude", "export.kv_cache_group",
-                                "layer_quant_config", "layer_type_quant_config", "packing_format",
-                                "sym", "text_config.quantization_config"}},
+      .loader = {.creates_biases = false},
       .all2all_hidden = base::all2all_hidden(),
       .all2all_hidden_refusal =
           {"ValueError",

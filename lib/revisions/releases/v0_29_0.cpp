@@ -140,11 +140,6 @@ const Release kRelease0290 = {
           add_b12x(rules);
           fold_cutlass(rules);
           serve_ling_3(rules);
-          // quantization/inc/inc.py, from_config; quantization/quark/quark.py,
-          // get_layer_quant_config_from_name.
-          edit::remove(rules.loader.asked_keys, "layer_quant_config");
-          edit::remove(rules.loader.asked_keys, "packing_format");
-          edit::row(rules.loader.asked_keys, "sym") = "sym true";
           edit::add_after(rules.option_names, "b12x", "flashinfer_moe_ep_mega_deep_gemm");
           edit::add_after(rules.option_names, "flashinfer_moe_ep_mega_deep_gemm",
                           "flashinfer_moe_ep_mega_cutedsl");

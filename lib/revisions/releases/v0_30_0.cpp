@@ -132,8 +132,6 @@ const Release kRelease0300 = {
           edit::add(rules.option_names, "rdna3");
           add_deepseek_v41_mega_moe(rules);
           fuse_fp8_shared_expert(rules);
-          rules.loader.asks_static_form = true;    // quantization/quark/quark.py
-          rules.loader.reads_single_lists = true;  // quantization/quark/quark_moe.py
         },
 };
 

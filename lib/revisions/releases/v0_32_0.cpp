@@ -195,15 +195,6 @@ const Release kRelease0320 = {
               routing_in({"Renormalize", "RenormalizeNaive", "DeepseekV4", "DeepSeekV3"});
           add_names_0_32(rules);
           change_methods_0_32(rules);
-          // DeepSeek-V4's class for ROCm, models/deepseek_v4/amd/model.py, tells no words, nor do
-          // those for XPU and CPU; V4.1 builds on the same classes.
-          rules.loader.told_words = {{"deepseek_v4", Platform::kCuda},
-                                     {"lfm2_moe"},
-                                     {"minimax_m2"},
-                                     {"mixtral"},
-                                     {"phimoe"}};
-          // models/bailing_moe_v3.py: the whole model's quantization, too.
-          edit::remove(rules.loader.asked_keys, "text_config.quantization_config");
         },
 };
 

@@ -54,10 +54,8 @@ RuleSet rules_of_sglang_0_5_16() {
   rules.takes_override = false;
   rules.load_notes = sglang::load_notes();
   rules.parameter_names = sglang::parameter_names();
-  rules.loader = {.strides_by_checkpoint = true,
-                  .divides_by_all_ranks = false,
-                  .creates_biases = false,
-                  .asked_keys = {"activation_scheme"}};  // layers/quantization/fp8.py
+  rules.loader = {
+      .strides_by_checkpoint = true, .divides_by_all_ranks = false, .creates_biases = false};
   rules.rounding = sglang::rounding();
   rules.layouts = sglang::layouts();
   sglang::refuse_data_parallel(rules);
