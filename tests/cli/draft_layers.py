@@ -46,7 +46,7 @@ def checkpoint(entry, quantization, draft_is_ours):
     tensors = {}
     places = [(entry["main"].format(i), i not in out) for i in layers] + [(entry["draft"], draft_is_ours)]
     for module, ours in places:
-        made = experts(module, 4, 256, 256, entry["words"], code, scale, kinds) if ours else other_experts(module, 4, 256, 256, "BF16")
+        made = experts(module, 4, 256, 256, entry["words"], codes=code, scale=scale, kinds=kinds) if ours else other_experts(module, 4, 256, 256, "BF16")
         if not ours and entry["words"][0] == "w1":
             made = {name.replace("gate_proj", "w1").replace("up_proj", "w3").replace("down_proj", "w2"): value for name, value in made.items()}
         tensors |= made

@@ -17,7 +17,7 @@ def same_from_the_config(name, *flags):
     shutil.copy(name + "/config.json", "alone/config.json")
     whole, answer = explain(name, *flags), explain("alone", *flags)
     answer.pop("config_only")
-    for other in ("next", "checkpoint"):
+    for other in ("next", "serve", "checkpoint"):
         whole.pop(other, None), answer.pop(other, None)
     assert answer == whole, (name, [key for key in whole if whole[key] != answer.get(key)])
     return whole
