@@ -240,14 +240,14 @@ class Made(unittest.TestCase):
                 self.compare(source, **flags)
         for code, kind, flags in ((4, "unsupported", {"arch": "sm70"}), (2, "usage", {"arch": "no machine"}),
                                   (2, "usage", {"arch": "sm90", "backend": "NONE_SUCH"}),
-                                  (2, "usage", {"arch": "sm90", "rank": 3}),
+                                  (2, "usage", {"arch": "sm90", "rank": 3}), (2, "usage", {"arch": "sm90", "env": "A"}),
+                                  (2, "usage", {"arch": "sm90", "layers": "x"}),
                                   (2, "usage", {"arch": "sm90", "include_rest": True})):
             with self.subTest(**flags), self.assertRaises(mxfp4_repack.CommandError) as refused:
                 mxfp4_repack.open_checkpoint(source, **flags)
             self.assertEqual((refused.exception.exit_code, refused.exception.kind), (code, kind))
-        for flags in ({"env": "A"}, {"layers": "x"}, {"target": "no-such-file"}):
-            with self.subTest(**flags), self.assertRaises(mxfp4_repack.ArgumentError):
-                mxfp4_repack.open_checkpoint(source, arch="sm90", **flags)
+        with self.assertRaises(mxfp4_repack.ArgumentError):
+            mxfp4_repack.open_checkpoint(source, arch="sm90", target="no-such-file")
 
     def test_cancelled(self):
         source = blob_maker.model("made-one", layers=1, experts=3, hidden=320, inter=352)
