@@ -34,19 +34,12 @@ Library open_library() {
   take_function(handle, "curl_easy_init", curl.easy_init);
   take_function(handle, "curl_easy_setopt", curl.easy_setopt);
   take_function(handle, "curl_easy_getinfo", curl.easy_getinfo);
+  take_function(handle, "curl_easy_perform", curl.easy_perform);
+  take_function(handle, "curl_easy_reset", curl.easy_reset);
   take_function(handle, "curl_easy_cleanup", curl.easy_cleanup);
   take_function(handle, "curl_easy_strerror", curl.easy_strerror);
   take_function(handle, "curl_slist_append", curl.slist_append);
   take_function(handle, "curl_slist_free_all", curl.slist_free_all);
-  take_function(handle, "curl_multi_init", curl.multi_init);
-  take_function(handle, "curl_multi_setopt", curl.multi_setopt);
-  take_function(handle, "curl_multi_add_handle", curl.multi_add_handle);
-  take_function(handle, "curl_multi_remove_handle", curl.multi_remove_handle);
-  take_function(handle, "curl_multi_perform", curl.multi_perform);
-  take_function(handle, "curl_multi_poll", curl.multi_poll);
-  take_function(handle, "curl_multi_wakeup", curl.multi_wakeup);
-  take_function(handle, "curl_multi_info_read", curl.multi_info_read);
-  take_function(handle, "curl_multi_cleanup", curl.multi_cleanup);
   if (curl.global_init(kGlobalAll) != kOk) throw Error::input("libcurl does not start");
   return curl;
 }

@@ -12,6 +12,7 @@ namespace mxfp4::curl {
 enum Option : int {
   kLowSpeedLimit = 19,
   kLowSpeedTime = 20,
+  kNoProgress = 43,
   kNetrc = 51,
   kConnectTimeout = 78,
   kHttpVersion = 84,
@@ -26,12 +27,14 @@ enum Option : int {
   kUserAgent = 10018,
   kHttpHeader = 10023,
   kHeaderData = 10029,
+  kProgressData = 10057,
   kCaInfo = 10065,
   kCaPath = 10097,
   kNoProxy = 10177,
   kBearer = 10220,
   kWriteFunction = 20011,
   kHeaderFunction = 20079,
+  kProgressFunction = 20219,
 };
 enum Info : int { kResponseCode = 0x200002, kRedirectUrl = 0x10001f, kRetryAfter = 0x600039 };
 // Results of a transfer.
@@ -47,22 +50,11 @@ enum Code : int {
   kPeerFailedVerification = 60,
   kSslCaBadFile = 77,
 };
-inline constexpr int kMaxConnects = 6;      // CURLMOPT_MAXCONNECTS
-inline constexpr int kMessageDone = 1;      // CURLMSG_DONE
 inline constexpr long kHttp11 = 2;          // CURL_HTTP_VERSION_1_1
 inline constexpr long kNetrcOptional = 1;   // CURL_NETRC_OPTIONAL
 inline constexpr long kAuthBearer = 64;     // CURLAUTH_BEARER
 inline constexpr size_t kErrorBytes = 256;  // CURL_ERROR_SIZE
 inline constexpr long kGlobalAll = 3;       // CURL_GLOBAL_ALL
-
-struct Message {
-  int kind;
-  void* easy;
-  union {
-    void* whatever;
-    int result;
-  } data;
-};
 
 // The functions, by libcurl's names without curl_.
 struct Library {
@@ -70,19 +62,12 @@ struct Library {
   void* (*easy_init)();
   int (*easy_setopt)(void*, int, ...);
   int (*easy_getinfo)(void*, int, ...);
+  int (*easy_perform)(void*);
+  void (*easy_reset)(void*);
   void (*easy_cleanup)(void*);
   const char* (*easy_strerror)(int);
   void* (*slist_append)(void*, const char*);
   void (*slist_free_all)(void*);
-  void* (*multi_init)();
-  int (*multi_setopt)(void*, int, ...);
-  int (*multi_add_handle)(void*, void*);
-  int (*multi_remove_handle)(void*, void*);
-  int (*multi_perform)(void*, int*);
-  int (*multi_poll)(void*, void*, unsigned, int, int*);
-  int (*multi_wakeup)(void*);
-  Message* (*multi_info_read)(void*, int*);
-  int (*multi_cleanup)(void*);
 };
 
 // The system's libcurl, 7.68 or later. Throws Error::input with a hint if there is none.

@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <system_error>
 #include <utility>
 
+#include "formats/remote/curl.hpp"
 #include "formats/remote/s3_signature.hpp"
 #include "formats/remote/url.hpp"
 #include "lib/core/text.hpp"
@@ -69,81 +72,6 @@ Error no_ranges() {
       .hint("download the checkpoint, then give its directory");
 }
 
-void learn_validator(FarFile& file, const FarRange& range) {
-  std::string now = range.field("etag");
-  if (now.empty()) now = range.field("last-modified");
-  if (file.validator.empty()) file.validator = now;
-  if (file.validator != now) throw changed_far("the server says that it is another one");
-}
-
-// Takes the head of an answer that brings a range. Throws unless it is the range that was asked for.
-void take_range_head(FarRange& range) {
-  const std::string text = range.field("content-range");
-  const auto is = parse_content_range(text);
-  const int64_t first = range.begin + static_cast<int64_t>(range.got);
-  if (!is || is->first != first) {
-    throw Error::input(
-        fmt::format("the server answers a request for bytes from {} on with "
-                    "Content-Range {}",
-                    first, in_quotes(text)));
-  }
-  FarFile& file = *range.file;
-  learn_validator(file, range);
-  if (file.size >= 0 && file.size != is->total) {
-    throw changed_far(fmt::format("{} bytes, {} before", is->total, file.size));
-  }
-  if (range.front) range.size = std::min(range.size, is->total);
-  const int64_t end = range.begin + range.size;
-  std::string_view length = range.fields["content-length"];
-  const int64_t stated = length.empty() ? is->last - first + 1 : take_number(length);
-  if (is->last != end - 1 || stated != end - first) {
-    throw Error::input(
-        fmt::format("the server answers a request for bytes {} to {} with {} bytes, "
-                    "Content-Range {}",
-                    first, end - 1, stated, in_quotes(text)));
-  }
-  if (file.size < 0) file.size = is->total;  // once: others may read it from then on
-}
-
-// libcurl's functions for what arrives. Fewer bytes than were given end the transfer.
-size_t take_body(char* data, size_t /*one*/, size_t count, void* context) {
-  FarRange& range = *static_cast<FarRange*>(context);
-  try {
-    if (!std::exchange(range.looked, true)) look_at_head(range);
-    if (!range.wanted) {
-      range.other += count;
-      return range.other > kMostOtherBytes ? 0 : count;
-    }
-    if (count > static_cast<size_t>(range.size) - range.got) {
-      if (range.whole) throw no_ranges();
-      throw Error::input("the server sends more bytes than it was asked for");
-    }
-    if (range.bytes.size() < range.got + count) range.bytes.resize(range.got + count);
-  } catch (const Error& error) {
-    range.problem = error;
-    return 0;
-  }
-  std::memcpy(range.bytes.data() + range.got, data, count);
-  range.got += count;
-  return count;
-}
-
-size_t take_field(char* data, size_t /*one*/, size_t count, void* context) {
-  FarRange& range = *static_cast<FarRange*>(context);
-  const std::string_view line(data, count);
-  if (line.starts_with("HTTP/")) range.fields.clear();  // of a proxy's answer, or an earlier one
-  const size_t colon = line.find(':');
-  if (colon == std::string_view::npos) return count;
-  std::string name(line.substr(0, colon));
-  for (char& c : name) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-  }
-  if (std::ranges::find(kFields, name) != kFields.end()) {
-    range.fields[name] = trimmed(line.substr(colon + 1));
-  }
-  return count;
-}
-
 void set_text(void* easy, curl::Option option, const std::string& text) {
   if (easy_lib().easy_setopt(easy, option, text.c_str()) == curl::kOk) return;
   throw Error::input("the system's libcurl is too old for this kind of address");
@@ -165,27 +93,221 @@ void set_certificates(void* easy) {
   if (folder != nullptr && *folder != '\0') set_text(easy, curl::kCaPath, folder);
 }
 
+// The SHA-256 that a hub gives with its redirect to a large file.
+std::string sha256_in(std::string tag) {
+  constexpr size_t kDigits = 64;
+  std::erase(tag, '"');
+  const bool digits = tag.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return tag.size() == kDigits && digits ? tag : "";
+}
+
+// One request and what comes of it.
+class Attempt {
+ public:
+  Attempt(void* easy, FarRange& range, const std::string& url, const std::atomic<bool>& stop)
+      : easy_(easy), range_(range), url_(url), stop_(stop) {}
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+  ~Attempt() { easy_lib().slist_free_all(headers_); }
+
+  void configure(int64_t stall_seconds);
+  FarAnswer perform();
+
+ private:
+  static size_t take_body(char* data, size_t one, size_t count, void* context);
+  static size_t take_field(char* data, size_t one, size_t count, void* context);
+  static int look_at_stop(void* context, int64_t, int64_t, int64_t, int64_t);
+  void set_secrets();
+  void look_at_head();
+  void learn_validator();
+  void take_range_head();
+  [[nodiscard]] std::string field(std::string_view name) const {
+    const auto at = fields_.find(name);
+    return at == fields_.end() ? "" : at->second;
+  }
+
+  void* easy_;
+  FarRange& range_;
+  const std::string& url_;
+  const std::atomic<bool>& stop_;
+  void* headers_ = nullptr;  // of the request
+  std::array<char, curl::kErrorBytes> words_{};
+  std::map<std::string, std::string, std::less<>> fields_;
+  bool looked_ = false;  // at the head of the answer
+  bool wanted_ = false;  // what comes is of the file
+  bool whole_ = false;   // all of it, though a front was asked for
+  size_t other_ = 0;     // bytes of another answer
+  std::optional<Error> problem_;
+};
+
+void Attempt::learn_validator() {
+  std::string now = field("etag");
+  if (now.empty()) now = field("last-modified");
+  if (range_.file->size < 0) range_.file->validator = now;
+  if (range_.file->validator == now) return;
+  throw changed_far("the server says that it is another one");
+}
+
+// Takes the head of an answer that brings a range. Throws unless it is the range that was asked for.
+void Attempt::take_range_head() {
+  const std::string text = field("content-range");
+  const auto is = parse_content_range(text);
+  const int64_t first = range_.begin + static_cast<int64_t>(range_.got);
+  if (!is || is->first != first) {
+    throw Error::input(
+        fmt::format("the server answers a request for bytes from {} on with "
+                    "Content-Range {}",
+                    first, in_quotes(text)));
+  }
+  FarFile& file = *range_.file;
+  learn_validator();
+  if (file.size >= 0 && file.size != is->total) {
+    throw changed_far(fmt::format("{} bytes, {} before", is->total, file.size));
+  }
+  if (range_.front) range_.size = std::min(range_.size, is->total);
+  const int64_t end = range_.begin + range_.size;
+  std::string_view length = fields_["content-length"];
+  const int64_t stated = length.empty() ? is->last - first + 1 : take_number(length);
+  if (is->last != end - 1 || stated != end - first) {
+    throw Error::input(
+        fmt::format("the server answers a request for bytes {} to {} with {} bytes, "
+                    "Content-Range {}",
+                    first, end - 1, stated, in_quotes(text)));
+  }
+  if (file.size < 0) file.size = is->total;
+}
+
+// Before the first byte of an answer is taken.
+void Attempt::look_at_head() {
+  long status = 0;
+  easy_lib().easy_getinfo(easy_, curl::kResponseCode, &status);
+  whole_ = range_.front && status == 200;
+  wanted_ = whole_ || status == 206;
+  if (!wanted_ && status == 200) throw no_ranges();
+  if (!wanted_) return;
+  const std::string encoding = field("content-encoding");
+  if (!encoding.empty() && encoding != "identity") {
+    throw Error::input(fmt::format("the server sends it encoded: {}", in_quotes(encoding)));
+  }
+  if (!whole_) return take_range_head();
+  learn_validator();
+  std::string_view length = fields_["content-length"];
+  if (take_number(length) > range_.size) throw no_ranges();
+}
+
+// libcurl's functions for what arrives. Fewer bytes than were given end the transfer.
+size_t Attempt::take_body(char* data, size_t /*one*/, size_t count, void* context) {
+  Attempt& at = *static_cast<Attempt*>(context);
+  FarRange& range = at.range_;
+  try {
+    if (!std::exchange(at.looked_, true)) at.look_at_head();
+    if (!at.wanted_) {
+      at.other_ += count;
+      return at.other_ > kMostOtherBytes ? 0 : count;
+    }
+    if (count > static_cast<size_t>(range.size) - range.got) {
+      if (at.whole_) throw no_ranges();
+      throw Error::input("the server sends more bytes than it was asked for");
+    }
+    if (range.bytes.size() < range.got + count) range.bytes.resize(range.got + count);
+  } catch (const Error& error) {
+    at.problem_ = error;
+    return 0;
+  }
+  std::memcpy(range.bytes.data() + range.got, data, count);
+  range.got += count;
+  return count;
+}
+
+size_t Attempt::take_field(char* data, size_t /*one*/, size_t count, void* context) {
+  Attempt& at = *static_cast<Attempt*>(context);
+  const std::string_view line(data, count);
+  if (line.starts_with("HTTP/")) at.fields_.clear();  // of a proxy's answer, or an earlier one
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return count;
+  std::string name(line.substr(0, colon));
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  }
+  if (std::ranges::find(kFields, name) != kFields.end()) {
+    at.fields_[name] = trimmed(line.substr(colon + 1));
+  }
+  return count;
+}
+
+int Attempt::look_at_stop(void* context, int64_t, int64_t, int64_t, int64_t) {
+  return static_cast<Attempt*>(context)->stop_ ? 1 : 0;
+}
+
 // What goes to the host for which the user gave it, and to no other.
-void set_secrets(FarRange& range) {
-  const FarAccess& access = *range.file->access;
-  if (origin_of(range.url) != origin_of(range.file->url)) return;
+void Attempt::set_secrets() {
+  const FarAccess& access = *range_.file->access;
+  if (origin_of(url_) != origin_of(range_.file->url)) return;
   if (!access.s3.id.empty()) {
     // A signature tells nobody the key.
     const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
     for (const std::string& field :
-         signed_fields(access.s3, range.url,
+         signed_fields(access.s3, url_,
                        fmt::format("{:%Y%m%dT%H%M%SZ}",
                                    fmt::gmtime(std::chrono::system_clock::to_time_t(now))))) {
-      range.headers = easy_lib().slist_append(range.headers, field.c_str());
+      headers_ = easy_lib().slist_append(headers_, field.c_str());
     }
   }
-  if (!is_private(range.url)) return;
-  if (access.netrc) set_number(range.easy, curl::kNetrc, curl::kNetrcOptional);
+  if (!is_private(url_)) return;
+  if (access.netrc) set_number(easy_, curl::kNetrc, curl::kNetrcOptional);
   if (access.bearer.empty()) return;
-  set_number(range.easy, curl::kHttpAuth, curl::kAuthBearer);
-  set_text(range.easy, curl::kBearer, access.bearer);
+  set_number(easy_, curl::kHttpAuth, curl::kAuthBearer);
+  set_text(easy_, curl::kBearer, access.bearer);
   // A proxy would see it.
-  if (range.url.starts_with("http://")) set_text(range.easy, curl::kNoProxy, "*");
+  if (url_.starts_with("http://")) set_text(easy_, curl::kNoProxy, "*");
+}
+
+void Attempt::configure(int64_t stall_seconds) {
+  set_text(easy_, curl::kUrl, url_);
+  set_text(easy_, curl::kUserAgent, "mxfp4-repack/" MXFP4_REPACK_VERSION);
+  set_number(easy_, curl::kNoSignal, 1);
+  set_number(easy_, curl::kPathAsIs, 1);
+  set_number(easy_, curl::kHttpVersion, curl::kHttp11);  // a connection each, not one for all
+  set_number(easy_, curl::kBufferSize, long{512} << 10);
+  set_number(easy_, curl::kConnectTimeout, 30);
+  set_number(easy_, curl::kLowSpeedLimit, 1);
+  set_number(easy_, curl::kLowSpeedTime, static_cast<long>(stall_seconds));
+  set_number(easy_, curl::kNoProgress, 0);
+  set_certificates(easy_);
+  set_secrets();
+  const int64_t first = range_.begin + static_cast<int64_t>(range_.got);
+  set_text(easy_, curl::kRange, fmt::format("{}-{}", first, range_.begin + range_.size - 1));
+  easy_lib().easy_setopt(easy_, curl::kHttpHeader, headers_);
+  easy_lib().easy_setopt(easy_, curl::kErrorBuffer, words_.data());
+  easy_lib().easy_setopt(easy_, curl::kWriteFunction, &take_body);
+  easy_lib().easy_setopt(easy_, curl::kWriteData, this);
+  easy_lib().easy_setopt(easy_, curl::kHeaderFunction, &take_field);
+  easy_lib().easy_setopt(easy_, curl::kHeaderData, this);
+  easy_lib().easy_setopt(easy_, curl::kProgressFunction, &look_at_stop);
+  easy_lib().easy_setopt(easy_, curl::kProgressData, this);
+}
+
+FarAnswer Attempt::perform() {
+  const curl::Library& curl = easy_lib();
+  FarAnswer answer{.result = curl.easy_perform(easy_)};
+  if (problem_) throw Error(*problem_);
+  curl.easy_getinfo(easy_, curl::kResponseCode, &answer.status);
+  if (answer.status != 0 && !looked_) look_at_head();
+  answer.words = words_.front() != '\0' ? words_.data() : curl.easy_strerror(answer.result);
+  const char* to = nullptr;
+  curl.easy_getinfo(easy_, curl::kRedirectUrl, &to);
+  if (to != nullptr) answer.redirect = to;
+  curl.easy_getinfo(easy_, curl::kRetryAfter, &answer.retry_after);
+  FarFile& file = *range_.file;
+  if (range_.front && to != nullptr && url_ == file.url)
+    file.sha256 = sha256_in(field("x-linked-etag"));
+  const bool empty = range_.front && answer.status == 416;  // such a file has no first byte
+  answer.complete = empty || (wanted_ && (whole_ ? answer.result == curl::kOk
+                                                 : range_.got == static_cast<size_t>(range_.size)));
+  if (!answer.complete) return answer;
+  range_.bytes.resize(range_.got);
+  if (file.size < 0) file.size = static_cast<int64_t>(range_.got);
+  return answer;
 }
 
 }  // namespace
@@ -198,44 +320,14 @@ int64_t take_number(std::string_view& text) {
   return number;
 }
 
-void look_at_head(FarRange& range) {
-  long status = 0;
-  easy_lib().easy_getinfo(range.easy, curl::kResponseCode, &status);
-  range.whole = range.front && status == 200;
-  range.wanted = range.whole || status == 206;
-  if (!range.wanted && status == 200) throw no_ranges();
-  if (!range.wanted) return;
-  const std::string encoding = range.field("content-encoding");
-  if (!encoding.empty() && encoding != "identity") {
-    throw Error::input(fmt::format("the server sends it encoded: {}", in_quotes(encoding)));
-  }
-  if (!range.whole) return take_range_head(range);
-  learn_validator(*range.file, range);
-  std::string_view length = range.fields["content-length"];
-  if (take_number(length) > range.size) throw no_ranges();
-}
-
-void configure_attempt(FarRange& range, int64_t stall_seconds) {
-  void* easy = range.easy;
-  set_text(easy, curl::kUrl, range.url);
-  set_text(easy, curl::kUserAgent, "mxfp4-repack/" MXFP4_REPACK_VERSION);
-  set_number(easy, curl::kNoSignal, 1);
-  set_number(easy, curl::kPathAsIs, 1);
-  set_number(easy, curl::kHttpVersion, curl::kHttp11);  // a connection each, not one for all
-  set_number(easy, curl::kBufferSize, long{512} << 10);
-  set_number(easy, curl::kConnectTimeout, 30);
-  set_number(easy, curl::kLowSpeedLimit, 1);
-  set_number(easy, curl::kLowSpeedTime, static_cast<long>(stall_seconds));
-  set_certificates(easy);
-  set_secrets(range);
-  const int64_t first = range.begin + static_cast<int64_t>(range.got);
-  set_text(easy, curl::kRange, fmt::format("{}-{}", first, range.begin + range.size - 1));
-  easy_lib().easy_setopt(easy, curl::kHttpHeader, range.headers);
-  easy_lib().easy_setopt(easy, curl::kErrorBuffer, range.words.data());
-  easy_lib().easy_setopt(easy, curl::kWriteFunction, &take_body);
-  easy_lib().easy_setopt(easy, curl::kWriteData, &range);
-  easy_lib().easy_setopt(easy, curl::kHeaderFunction, &take_field);
-  easy_lib().easy_setopt(easy, curl::kHeaderData, &range);
+FarAnswer attempt(void* easy, FarRange& range, const std::string& url, int64_t stall_seconds,
+                  const std::atomic<bool>& stop) {
+  if (range.front) range.got = 0;
+  if (!range.front) range.bytes.resize(static_cast<size_t>(range.size));
+  easy_lib().easy_reset(easy);  // its connection stays
+  Attempt now(easy, range, url, stop);
+  now.configure(stall_seconds);
+  return now.perform();
 }
 
 }  // namespace mxfp4

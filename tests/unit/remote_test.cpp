@@ -5,8 +5,6 @@
 #include <curl/curl.h>
 #endif
 
-#include <cstddef>
-
 #include "formats/os/file.hpp"
 #include "formats/remote/curl.hpp"
 #include "formats/remote/far_folder.hpp"
@@ -19,6 +17,7 @@ namespace {
 #ifdef LIBCURL_VERSION
 static_assert(int{curl::kLowSpeedLimit} == CURLOPT_LOW_SPEED_LIMIT);
 static_assert(int{curl::kLowSpeedTime} == CURLOPT_LOW_SPEED_TIME);
+static_assert(int{curl::kNoProgress} == CURLOPT_NOPROGRESS);
 static_assert(int{curl::kNetrc} == CURLOPT_NETRC);
 static_assert(int{curl::kConnectTimeout} == CURLOPT_CONNECTTIMEOUT);
 static_assert(int{curl::kHttpVersion} == CURLOPT_HTTP_VERSION);
@@ -39,6 +38,8 @@ static_assert(int{curl::kNoProxy} == CURLOPT_NOPROXY);
 static_assert(int{curl::kBearer} == CURLOPT_XOAUTH2_BEARER);
 static_assert(int{curl::kWriteFunction} == CURLOPT_WRITEFUNCTION);
 static_assert(int{curl::kHeaderFunction} == CURLOPT_HEADERFUNCTION);
+static_assert(int{curl::kProgressFunction} == CURLOPT_XFERINFOFUNCTION);
+static_assert(int{curl::kProgressData} == CURLOPT_XFERINFODATA);
 static_assert(int{curl::kResponseCode} == CURLINFO_RESPONSE_CODE);
 static_assert(int{curl::kRedirectUrl} == CURLINFO_REDIRECT_URL);
 static_assert(int{curl::kRetryAfter} == CURLINFO_RETRY_AFTER);
@@ -50,16 +51,11 @@ static_assert(int{curl::kSslConnectError} == CURLE_SSL_CONNECT_ERROR);
 static_assert(int{curl::kSslCertProblem} == CURLE_SSL_CERTPROBLEM);
 static_assert(int{curl::kPeerFailedVerification} == CURLE_PEER_FAILED_VERIFICATION);
 static_assert(int{curl::kSslCaBadFile} == CURLE_SSL_CACERT_BADFILE);
-static_assert(curl::kMaxConnects == CURLMOPT_MAXCONNECTS);
-static_assert(curl::kMessageDone == CURLMSG_DONE);
 static_assert(curl::kHttp11 == CURL_HTTP_VERSION_1_1);
 static_assert(curl::kNetrcOptional == CURL_NETRC_OPTIONAL);
 static_assert(curl::kAuthBearer == CURLAUTH_BEARER);
 static_assert(curl::kErrorBytes == CURL_ERROR_SIZE);
 static_assert(curl::kGlobalAll == CURL_GLOBAL_ALL);
-static_assert(sizeof(curl::Message) == sizeof(CURLMsg));
-static_assert(offsetof(curl::Message, easy) == offsetof(CURLMsg, easy_handle));
-static_assert(offsetof(curl::Message, data) == offsetof(CURLMsg, data));
 #endif
 
 TEST(RemoteUrl, Origin) {
