@@ -42,12 +42,11 @@ void PositionedSource::check_unchanged() const {
 
 void PositionedSource::expect(const std::vector<SourceRange>& ranges) {
   if (!is_far()) return;
-  std::vector<RangeAt> wanted;
+  expect_nothing();
   for (const SourceRange& range : ranges) {
     const SourceTensor& tensor = tensors()[range.tensor];
-    wanted.push_back({tensor.file, *tensor.file_offset + range.offset, range.bytes});
+    expect_at(tensor.file, *tensor.file_offset + range.offset, range.bytes);
   }
-  expect_at(wanted);
 }
 
 PositionedSource::Place PositionedSource::place_of(size_t index) const {

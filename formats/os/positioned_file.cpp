@@ -70,9 +70,6 @@ PositionedFile::PositionedFile(int descriptor)
   examine();
 }
 
-PositionedFile::PositionedFile(std::shared_ptr<const FarBytes> far)
-    : far_(std::move(far)), size_(far_->size()) {}
-
 // Takes the size; closes what is not a regular file.
 void PositionedFile::examine() {
   struct stat status {};
@@ -129,7 +126,7 @@ ConstBytes PositionedFile::read_direct(int64_t offset, int64_t bytes, MutableByt
   std::align(static_cast<size_t>(alignment_), static_cast<size_t>(whole), aligned, room);
   auto* const to = static_cast<std::byte*>(aligned);
   if (far_) {
-    far_->read(begin, {to, static_cast<size_t>(needed)});
+    far_(begin, {to, static_cast<size_t>(needed)});
     return {to, static_cast<size_t>(bytes)};
   }
   bool direct = true;
@@ -162,7 +159,7 @@ void PositionedFile::read(int64_t offset, MutableBytes out) const {
 void PositionedFile::read(int64_t offset, std::span<const MutableBytes> parts) const {
   if (far_) {
     for (const MutableBytes part : parts) {
-      far_->read(offset, part);
+      far_(offset, part);
       offset += std::ssize(part);
     }
     return;

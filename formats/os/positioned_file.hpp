@@ -5,21 +5,17 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
 
-// A file that is not on this machine.
-class FarBytes {
- public:
-  virtual ~FarBytes() = default;
-  [[nodiscard]] virtual int64_t size() const = 0;
-  // Fills `out` with the bytes from `offset` on. Thread-safe. Throws Error::input naming the file.
-  virtual void read(int64_t offset, MutableBytes out) const = 0;
-};
+// Fills `out` with the bytes from `offset` on of a file that is not on this machine. Thread-safe.
+// Throws Error::input naming the file.
+using ReadFar = std::function<void(int64_t offset, MutableBytes out)>;
 
 class PositionedFile {
  public:
@@ -29,7 +25,7 @@ class PositionedFile {
   // make_direct() the other one is direct, too.
   explicit PositionedFile(int descriptor);
   // Never direct.
-  explicit PositionedFile(std::shared_ptr<const FarBytes> far);
+  PositionedFile(int64_t size, ReadFar far) : far_(std::move(far)), size_(size) {}
   PositionedFile(PositionedFile&& other) noexcept;
   PositionedFile& operator=(PositionedFile&& other) noexcept;
   ~PositionedFile();
@@ -59,7 +55,7 @@ class PositionedFile {
   void examine();
 
   int descriptor_ = -1;
-  std::shared_ptr<const FarBytes> far_;  // in place of the descriptor
+  ReadFar far_;  // in place of the descriptor
   int64_t size_ = 0;
   int64_t alignment_ = 1;  // of offsets, sizes and memory of direct reads
 };

@@ -40,14 +40,10 @@ fs::path without_slashes(fs::path path) {
 // blobs/NAME, and NAME of a large file is the SHA-256 of its bytes: of what was downloaded, as a
 // program may have written through the link.
 std::string cached_sha256(const fs::path& path) {
-  constexpr size_t kDigits = 64;
   std::error_code error;
   const fs::path target = fs::read_symlink(path, error);
-  std::string name = target.filename().string();
-  const bool named = !error && target.parent_path().filename() == "blobs" &&
-                     name.size() == kDigits &&
-                     name.find_first_not_of("0123456789abcdef") == std::string::npos;
-  return named ? name : "";
+  if (error || target.parent_path().filename() != "blobs") return "";
+  return sha256_in(target.filename().string());
 }
 
 }  // namespace
@@ -149,30 +145,6 @@ class FarSession {
   std::map<std::string, FarEntry> entries_;   // guarded by mutex_; by address
 };
 
-namespace {
-
-class FarFileBytes final : public FarBytes {
- public:
-  FarFileBytes(std::shared_ptr<FarSession> session, FarEntry entry)
-      : session_(std::move(session)), entry_(std::move(entry)) {}
-
-  [[nodiscard]] int64_t size() const override { return entry_.file->size; }
-  void read(int64_t offset, MutableBytes out) const override {
-    const UninitializedBytes& front = session_->fetcher().wait(entry_.front);
-    if (offset + std::ssize(out) > std::ssize(front)) {
-      session_->ahead().read(entry_.file, offset, out);
-    } else if (!out.empty()) {
-      std::memcpy(out.data(), front.data() + offset, out.size());
-    }
-  }
-
- private:
-  std::shared_ptr<FarSession> session_;
-  FarEntry entry_;
-};
-
-}  // namespace
-
 std::shared_ptr<FarSession> keep_far_files() {
   static std::mutex mutex;
   static std::weak_ptr<FarSession> last;
@@ -224,13 +196,11 @@ FileStatus status_at(const fs::path& path) {
     return status;
   }
   // What --resume compares: a file that changes has another validator.
-  uint64_t stamp = 0;
-  for (const char c : checksum_of(far.file->validator).substr(0, 15)) {
-    stamp = stamp * 31 + static_cast<unsigned char>(c);
-  }
+  constexpr size_t kDigits = 15;
+  const std::string stamp = checksum_of(far.file->validator).substr(0, kDigits);
   return {.path = path,
           .size = far.file->size,
-          .mtime_ns = static_cast<int64_t>(stamp >> 1),
+          .mtime_ns = std::stoll(stamp, nullptr, 16),
           .mode = 0644};
 }
 
@@ -250,7 +220,14 @@ PositionedFile file_at(const fs::path& path) {
   const auto session = keep_far_files();
   const FarEntry far = session->fetched(path);
   if (!far.cached.empty()) return PositionedFile(far.cached);
-  return PositionedFile(std::make_shared<FarFileBytes>(session, far));
+  return {far.file->size, [session, far](int64_t offset, MutableBytes out) {
+            const UninitializedBytes& front = session->fetcher().wait(far.front);
+            if (offset + std::ssize(out) > std::ssize(front)) {
+              session->ahead().read(far.file, offset, out);
+            } else if (!out.empty()) {
+              std::memcpy(out.data(), front.data() + offset, out.size());
+            }
+          }};
 }
 
 std::string sha256_at(const fs::path& path) {
@@ -259,13 +236,12 @@ std::string sha256_at(const fs::path& path) {
   return far.cached.empty() ? far.file->sha256 : cached_sha256(far.cached);
 }
 
-void expect_at(const std::vector<RangeAt>& ranges) {
+void expect_at(const fs::path& path, int64_t begin, int64_t size) {
   const auto session = keep_far_files();
-  session->ahead().expect_nothing();
-  for (const RangeAt& range : ranges) {
-    const FarEntry far = session->entry(range.path);
-    if (far.front) session->ahead().expect(far.file, range.begin, range.size);
-  }
+  const FarEntry far = session->entry(path);
+  if (far.front) session->ahead().expect(far.file, begin, size);
 }
+
+void expect_nothing() { keep_far_files()->ahead().expect_nothing(); }
 
 }  // namespace mxfp4

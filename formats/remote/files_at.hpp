@@ -38,13 +38,9 @@ class FarSession;
 // The SHA-256 of the bytes as a hub gives it, 64 hexadecimal digits; empty: not known.
 [[nodiscard]] std::string sha256_at(const std::filesystem::path& path);
 
-// A range of a file.
-struct RangeAt {
-  std::string path;
-  int64_t begin = 0;
-  int64_t size = 0;
-};
-// Says which bytes of far files will be read, in that order, in place of what was said before.
-void expect_at(const std::vector<RangeAt>& ranges);
+// Says which bytes of a far file will be read next, by one thread; expect_nothing() takes back what was
+// said before.
+void expect_at(const std::filesystem::path& path, int64_t begin, int64_t size);
+void expect_nothing();
 
 }  // namespace mxfp4

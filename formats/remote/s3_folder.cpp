@@ -24,11 +24,6 @@ std::map<std::string, std::string> profile_in(const char* where, const char* usu
   if (wanted.empty()) wanted = "default";
   const std::string head = "[" + wanted + "]";
   const std::string other_head = with_word ? "[profile " + wanted + "]" : head;
-  const auto trimmed = [](const std::string& word) {
-    const size_t begin = word.find_first_not_of(" \t\r");
-    if (begin == std::string::npos) return std::string();
-    return word.substr(begin, word.find_last_not_of(" \t\r") + 1 - begin);
-  };
   std::map<std::string, std::string> entries;
   bool here = false;
   for (size_t begin = 0; begin < text.size();) {
@@ -64,19 +59,13 @@ std::string take_tag(const std::string& xml, const std::string& tag, size_t& at)
   const size_t end = begin == std::string::npos ? begin : xml.find("</" + tag + ">", begin);
   at = end;
   if (end == std::string::npos) return "";
-  const std::string raw = xml.substr(begin + tag.size() + 2, end - begin - tag.size() - 2);
-  std::string text;
-  for (size_t i = 0; i < raw.size(); ++i) {
-    constexpr std::pair<std::string_view, char> kNamed[] = {
-        {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
-    char c = raw[i];
-    for (const auto& [name, meant] : kNamed) {
-      if (raw.compare(i, name.size(), name) != 0) continue;
-      c = meant;
-      i += name.size() - 1;
-      break;
+  std::string text = xml.substr(begin + tag.size() + 2, end - begin - tag.size() - 2);
+  constexpr std::pair<std::string_view, const char*> kNamed[] = {
+      {"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&apos;", "'"}, {"&amp;", "&"}};
+  for (const auto& [name, meant] : kNamed) {
+    for (size_t i = text.find(name); i != std::string::npos; i = text.find(name, i + 1)) {
+      text.replace(i, name.size(), meant);
     }
-    text += c;
   }
   return text;
 }

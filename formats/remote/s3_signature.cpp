@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <span>
 
 #include "formats/checksum/sha256.hpp"
@@ -13,32 +11,26 @@
 namespace mxfp4 {
 namespace {
 
-std::string hex(const Sha256Digest& digest) {
+std::string sum_of(const std::string& text) {
+  const Sha256Digest digest = sha256(std::as_bytes(std::span(text)));
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+
+std::string hex(const std::string& bytes) {
   std::string text;
-  for (const std::byte byte : digest) text += fmt::format("{:02x}", std::to_integer<int>(byte));
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
 }
 
-Sha256Digest sum_of(const std::string& text) { return sha256(std::as_bytes(std::span(text))); }
-
 // RFC 2104.
-Sha256Digest keyed_sum(ConstBytes key, const std::string& text) {
+std::string keyed_sum(std::string key, const std::string& text) {
   constexpr size_t kBlock = 64;
-  std::array<std::byte, kBlock> inner{};
-  if (key.size() > kBlock) {
-    std::ranges::copy(sha256(key), inner.begin());
-  } else {
-    std::ranges::copy(key, inner.begin());
-  }
-  std::array<std::byte, kBlock> outer = inner;
-  for (std::byte& byte : inner) byte ^= std::byte{0x36};
-  for (std::byte& byte : outer) byte ^= std::byte{0x5c};
-  const auto joined = [](ConstBytes first, ConstBytes second) {
-    std::vector<std::byte> all(first.begin(), first.end());
-    all.insert(all.end(), second.begin(), second.end());
-    return sha256(all);
-  };
-  return joined(outer, joined(inner, std::as_bytes(std::span(text))));
+  if (key.size() > kBlock) key = sum_of(key);
+  key.resize(kBlock);
+  std::string outer = key;
+  for (char& byte : key) byte = static_cast<char>(byte ^ 0x36);
+  for (char& byte : outer) byte = static_cast<char>(byte ^ 0x5c);
+  return sum_of(outer + sum_of(key + text));
 }
 
 }  // namespace
@@ -62,9 +54,9 @@ std::vector<std::string> signed_fields(const S3Keys& keys, const std::string& ur
   request += fmt::format("\n{}\n{}", names, nothing);
   const std::string date = time.substr(0, time.find('T'));
   const std::string scope = fmt::format("{}/{}/s3/aws4_request", date, keys.region);
-  const std::string secret = "AWS4" + keys.secret;
-  Sha256Digest key = keyed_sum(std::as_bytes(std::span(secret)), date);
-  for (const std::string& word : {keys.region, std::string("s3"), std::string("aws4_request")}) {
+  std::string key = "AWS4" + keys.secret;
+  for (const std::string& word :
+       {date, keys.region, std::string("s3"), std::string("aws4_request")}) {
     key = keyed_sum(key, word);
   }
   const std::string text =

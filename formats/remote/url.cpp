@@ -29,6 +29,20 @@ bool is_private(std::string_view url) {
   return host == "localhost" || (number && host.starts_with("127."));
 }
 
+std::string trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return "";
+  return std::string(text.substr(begin, text.find_last_not_of(kBlank) - begin + 1));
+}
+
+std::string sha256_in(std::string text) {
+  constexpr size_t kDigits = 64;
+  std::erase(text, '"');
+  const bool digits = text.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return text.size() == kDigits && digits ? text : "";
+}
+
 std::string escaped(std::string_view text, std::string_view kept) {
   std::string out;
   for (const char c : text) {

@@ -10,6 +10,10 @@ namespace mxfp4 {
 [[nodiscard]] std::string origin_of(std::string_view url);
 // Whether a secret may travel there: by https, or to this machine.
 [[nodiscard]] bool is_private(std::string_view url);
+// The text without blanks at its ends.
+[[nodiscard]] std::string trimmed(std::string_view text);
+// The text, without quotes, if it is a SHA-256; else nothing.
+[[nodiscard]] std::string sha256_in(std::string text);
 // The text with all but letters, digits and "-._~" as %XX; `kept` stays, too.
 [[nodiscard]] std::string escaped(std::string_view text, std::string_view kept = "");
 
