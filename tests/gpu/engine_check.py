@@ -16,6 +16,8 @@ vLLM alone again. Three groups for each backend, all side by side:
             cache: code fresh from the compiler answers otherwise than the same code from the cache;
   sleep     eager, level 1 and awake; level 2, awake and reloaded.
 
+A start without a blob ends with the first checkpoint's weights, sent from the GPU's memory as a trainer does.
+
 A start is compared with vLLM alone's. What follows a start (STEPS) is compared with a start of vLLM alone that has the
 weights which are there then: state, tokens, log-probabilities; and no tensor may have moved. What vLLM alone gives in
 the same step is printed beside it, and is no failure. Both checkpoints have attention sinks of zero, since
@@ -60,11 +62,20 @@ def free_bytes():
     return torch.cuda.mem_get_info()[0]
 
 
+def send(worker, directory):
+    from safetensors.torch import load_file
+
+    worker.reload_weights(weights_iterator=(tensor for path in sorted(pathlib.Path(directory).glob("*.safetensors"))
+                                            for tensor in load_file(path, device="cuda").items()))
+
+
 def step(llm, what, spec):
     """One thing done with a running engine."""
     found = {}
     if what == "reload":
         llm.collective_rpc("reload_weights", kwargs={"weights_path": spec["other"]})
+    elif what == "sent":
+        llm.collective_rpc(send, args=(spec["model"],))
     elif what.startswith("sleep"):
         before = free_bytes()
         llm.sleep(level=int(what[-1]))
@@ -119,6 +130,7 @@ def child(spec, path):
 STEPS = {"eager": ["reload"], "compiled": ["reload"], "sleep": ["sleep 1", "sleep 2"]}
 OTHER = "vLLM alone with the other weights"
 ALONE = "vLLM alone"
+SAYS = {"reload": "loaded again in place", "sleep 2": "loaded again in place", "sent": "made from weights that were sent"}
 
 
 def cases(backend, how):
@@ -151,8 +163,8 @@ def run_group(backend, how, arguments, results):
             continue
         blob = str(arguments.work / f"{backend}-{method}") if method in BLOBS.values() else method
         other, starts_only = name.endswith(OTHER), name.endswith(("cache", OTHER, "again"))
-        spec = {"backend": backend, "blob": blob, "eager": how != "compiled", "sleeps": how == "sleep", "steps": [] if starts_only else STEPS[how],
-                "model": "model", "other": str(arguments.work / "model-2"), "arguments": arguments.arguments, "without_kernels": arguments.without_kernels}
+        spec = {"backend": backend, "blob": blob, "eager": how != "compiled", "sleeps": how == "sleep",
+                "steps": [] if starts_only else STEPS[how] + ["sent"] * (method == NO_BLOB), "model": "model", "other": str(arguments.work / "model-2"), "arguments": arguments.arguments, "without_kernels": arguments.without_kernels}
         base = arguments.work / name.replace(", ", "-").replace(" ", "_")
         # Compiled code is kept under the model's name, which is therefore the same for both models.
         where = arguments.work / ("in-2" if other else "in-1")
@@ -189,8 +201,7 @@ def summary(name, alone, done, seconds):
     group, steps, lines = name.rpartition(", ")[0], done[name]["steps"], done[name].get("lines", ())
     taken = sum(": taken from " in line or ": made from " in line for line in lines)
     proven = sum("own conversion equals" in line for line in lines)
-    again = [line for line in lines if "loaded again in place" in line]
-    kept = {"seconds": seconds, "taken": taken, "proven": proven, "again": again, "steps": {}}
+    kept = {"seconds": seconds, "taken": taken, "proven": proven, "steps": {}}
     judged = not name.endswith(("cache", OTHER, ALONE))
     for what, found in steps.items():
         start = f"{group}, {OTHER if what == 'reload' else ALONE}"
@@ -201,8 +212,9 @@ def summary(name, alone, done, seconds):
         label = name if what == "start" else f"{name}, {what}"
         if judged and (what == "start" or not alone):
             report(f"{label}: {taken} taken, {proven} proven; {text}", not wrong, wrong)
-            if what in ("reload", "sleep 2"):
-                report(f"{label}: every layer in place", len(again) == 1 and f" {taken + proven} layers loaded again in place" in again[0], lines[-3:])
+            if what in SAYS:
+                said = [line for line in lines if SAYS[what] in line]
+                report(f"{label}: every layer {SAYS[what]}", len(said) == 1 and f" {taken + proven} layers {SAYS[what]}" in said[0], lines[-3:])
         elif what == "start":
             report(label, "error" not in found and starts.finite(found["generated"]), text or wrong)
         else:
