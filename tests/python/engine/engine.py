@@ -21,15 +21,15 @@ from expert_state import addresses, differing, experts, state  # noqa: E402, F40
 from settings import WITHOUT_KERNELS, known  # noqa: E402
 
 
-class Messages(logging.Handler):
-    """The plug-in's lines."""
+class Messages:
+    """The plug-in's lines. A filter, since vLLM takes away the handlers of its loggers when an engine starts."""
 
     def __init__(self):
-        super().__init__(logging.INFO)
         self.lines = []
 
-    def emit(self, record):
+    def filter(self, record):
         self.lines.append(record.getMessage())
+        return True
 
     def clear(self):
         lines, self.lines = self.lines, []
@@ -107,9 +107,8 @@ def plays(distribution, version):
 def messages():
     found = Messages()
     log = logging.getLogger("vllm.mxfp4_repack")
-    log.addHandler(found)
+    log.addFilter(found)
     log.setLevel(logging.INFO)
-    log.propagate = False
     return found
 
 
