@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -135,6 +136,15 @@ int report_no_memory(const Failure& failure) {
   }
 }
 
+// What libraries declare as never throwing, as the step to a directory's next entry, needs memory, too.
+// What is left then is what a kill leaves.
+std::atomic<bool> ran_out{false};
+std::terminate_handler usual_end = nullptr;
+void end_without_memory() {
+  if (ran_out) ::_exit(say_no_memory());
+  usual_end();
+}
+
 void choose_instruction_set() {
   constexpr const char* kVariable = "MXFP4_REPACK_SIMD";
   const char* name = std::getenv(kVariable);
@@ -209,6 +219,11 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::set_new_handler([] {
+    ran_out = true;
+    throw std::bad_alloc();
+  });
+  usual_end = std::set_terminate(end_without_memory);
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -56,6 +56,12 @@ Error no_names(const std::vector<const StyleRow*>& rows, const std::vector<Named
 
 const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelConfig* config,
                            const std::optional<Style>& style) {
+  if (!style && config != nullptr && !config->quantization && !config->original_gpt_oss &&
+      config->architectures.empty() && config->model_type.empty()) {
+    throw Error::input("says neither a model nor its quantization")
+        .in_file(config->file)
+        .hint("give one with --model-config, or name the style with --style");
+  }
   std::vector<const StyleRow*> rows;
   for (const StyleRow& row : style_rows()) {
     const bool fits = style ? row.style == *style : config == nullptr || row_allowed(row, *config);

@@ -55,6 +55,8 @@ is() {
 }
 only='this program repacks MXFP4 experts only'
 is unquantized 'unquantized/config.json: quantization_config: missing' 'style'
+cp -r unquantized says_nothing && echo '{}' >says_nothing/config.json
+is says_nothing 'says_nothing/config.json: says neither a model nor its quantization' 'style'
 is dense 'dense/config.json: .*no MXFP4 expert tensors'
 key='config.json: quantization_config'
 is fp8 "fp8/$key.quant_method: fp8: a model of type qwen3_moe is quantized as FP8; $only"
