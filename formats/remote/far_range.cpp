@@ -91,11 +91,11 @@ class Attempt {
   void* headers_ = nullptr;  // of the request
   std::array<char, curl::kErrorBytes> words_{};
   std::map<std::string, std::string, std::less<>> fields_;
-  bool looked_ = false;  // at the head of the answer
-  bool wanted_ = false;  // what comes is of the file
-  bool whole_ = false;   // all of it, though a front was asked for
-  size_t other_ = 0;     // bytes of another answer
-  std::optional<Error> problem_;
+  bool looked_ = false;         // at the head of the answer
+  bool wanted_ = false;         // what comes is of the file
+  bool whole_ = false;          // all of it, though a front was asked for
+  size_t other_ = 0;            // bytes of another answer
+  std::exception_ptr problem_;  // of a callback, through which none may pass
 };
 
 void Attempt::learn_validator() {
@@ -163,8 +163,8 @@ size_t Attempt::take_body(char* data, size_t /*one*/, size_t count, void* contex
       throw Error::input("the server sends more bytes than it was asked for");
     }
     if (range.bytes.size() < range.got + count) range.bytes.resize(range.got + count);
-  } catch (const Error& error) {
-    at.problem_ = error;
+  } catch (...) {
+    at.problem_ = std::current_exception();
     return 0;
   }
   std::memcpy(range.bytes.data() + range.got, data, count);
@@ -172,7 +172,7 @@ size_t Attempt::take_body(char* data, size_t /*one*/, size_t count, void* contex
   return count;
 }
 
-size_t Attempt::take_field(char* data, size_t /*one*/, size_t count, void* context) {
+size_t Attempt::take_field(char* data, size_t /*one*/, size_t count, void* context) try {
   Attempt& at = *static_cast<Attempt*>(context);
   const std::string_view line(data, count);
   if (line.starts_with("HTTP/")) at.fields_.clear();  // of a proxy's answer, or an earlier one
@@ -186,6 +186,9 @@ size_t Attempt::take_field(char* data, size_t /*one*/, size_t count, void* conte
     at.fields_[name] = trimmed(line.substr(colon + 1));
   }
   return count;
+} catch (...) {
+  static_cast<Attempt*>(context)->problem_ = std::current_exception();
+  return 0;
 }
 
 int Attempt::look_at_stop(void* context, int64_t, int64_t, int64_t, int64_t) {
@@ -243,7 +246,7 @@ void Attempt::configure(int64_t stall_seconds) {
 FarAnswer Attempt::perform() {
   const curl::Library& curl = easy_lib();
   FarAnswer answer{.result = curl.easy_perform(easy_)};
-  if (problem_) throw Error(*problem_);
+  if (problem_) std::rethrow_exception(problem_);
   curl.easy_getinfo(easy_, curl::kResponseCode, &answer.status);
   if (answer.status != 0 && !looked_) look_at_head();
   answer.words = words_.front() != '\0' ? words_.data() : curl.easy_strerror(answer.result);

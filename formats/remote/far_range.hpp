@@ -4,8 +4,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,7 +25,7 @@ struct FarRange {
 
   // The outcome, which does not change once `done`, guarded by the fetcher's mutex, is set.
   bool absent = false;
-  std::optional<Error> error{};
+  std::exception_ptr failure{};
   bool done = false;
 };
 

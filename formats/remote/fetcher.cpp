@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "formats/remote/far_range.hpp"
 #include "formats/remote/url.hpp"
 #include "lib/core/text.hpp"
+#include "lib/exec/wait.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -37,6 +39,15 @@ bool is_certificate_fault(int result) {
 bool is_connection_fault(int result) {
   return result == curl::kCouldntResolveHost || result == curl::kCouldntResolveProxy ||
          result == curl::kCouldntConnect || result == curl::kSslConnectError;
+}
+
+// An error of its own for each that waits: words are added to it on its way.
+[[noreturn]] void throw_again(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    throw Error(error);
+  }
 }
 
 // Where a server points to. Nothing but the path of the file is taken along.
@@ -80,15 +91,15 @@ FarTicket Fetcher::add(FarRange range) {
 
 const UninitializedBytes* Fetcher::wait_if_there(const FarTicket& range) {
   std::unique_lock lock(mutex_);
-  arrived_.wait(lock, [&] { return range->done; });
+  while (!range->done) mxfp4::wait(arrived_, lock);
   if (range->absent) return nullptr;
-  if (range->error) throw Error(*range->error);
+  if (range->failure) throw_again(range->failure);
   return &range->bytes;
 }
 
 const UninitializedBytes& Fetcher::wait(const FarTicket& range) {
   const UninitializedBytes* bytes = wait_if_there(range);
-  if (bytes == nullptr) throw Error(*range->error);
+  if (bytes == nullptr) throw_again(range->failure);
   return *bytes;
 }
 
@@ -98,17 +109,16 @@ void Fetcher::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     ++idle_;
-    wanted_.wait(lock, [&] { return stop_ || !asked_.empty(); });
+    while (!stop_ && asked_.empty()) mxfp4::wait(wanted_, lock);
     --idle_;
     if (stop_) break;
     const FarTicket range = std::move(asked_.front());
     asked_.pop_front();
     lock.unlock();
     try {
-      fetch(easy, *range);
-    } catch (const Error& error) {
-      range->error = error;
-      range->error->in_file(range->file->name);
+      in_file(range->file->name, [&] { fetch(easy, *range); });
+    } catch (...) {
+      range->failure = std::current_exception();
     }
     lock.lock();
     range->done = true;
