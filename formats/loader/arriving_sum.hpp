@@ -23,10 +23,8 @@ class ArrivingSum {
       ++next_;
     }
   }
-  // Pieces follow the bytes of `before`.
-  void begin(const Checksum& before) { sum_ = before; }
-  // Of all pieces, once they have arrived.
-  [[nodiscard]] const Checksum& sum() const { return sum_; }
+  // 32 hex digits, once all pieces have arrived.
+  [[nodiscard]] std::string hex() const { return sum_.hex(); }
 
  private:
   std::mutex mutex_;

@@ -220,7 +220,7 @@ void BlobLoader::check_file(size_t layer, const LoadOptions& options) const {
   in_context(in.path.string(), [&] {
     const int64_t parts = (in.file().size() + kCheckedBytes - 1) / kCheckedBytes;
     run_on_threads<LoadBuffers>(options.threads, static_cast<size_t>(parts), read_part);
-    if (sum.sum().hex() != manifest_.layers[layer].xxh3_128) {
+    if (sum.hex() != manifest_.layers[layer].xxh3_128) {
       throw InputFault(Fault::kChecksum, "checksum of the file differs");
     }
   });

@@ -189,13 +189,3 @@ mxfp4_repack_status mxfp4_repack_check_file(const mxfp4_repack_blob* blob, int64
     blob->loader.check_file(mxfp4::checked_index(layer, count, "layer"), checked_options);
   });
 }
-
-mxfp4_repack_status mxfp4_repack_sum_open(mxfp4_repack_sum** sum) {
-  if (sum != nullptr) *sum = nullptr;
-  return mxfp4::guarded([&] {
-    mxfp4::require(sum != nullptr, "sum_open: a null pointer");
-    *sum = new mxfp4_repack_sum;
-  });
-}
-
-void mxfp4_repack_sum_close(mxfp4_repack_sum* sum) { delete sum; }

@@ -74,7 +74,6 @@ LoadRequest checked_request(const LoadSource& loader, const mxfp4_repack_request
                                    request.bytes, request.begin, all));
   }
   checked.offset = request.begin;
-  if (request.sum != nullptr) checked.sum = &request.sum->sum;
   require(request.memory != nullptr || request.bytes == 0 || memory == RequestMemory::kLater,
           "memory is null");
   checked.out = {static_cast<std::byte*>(request.memory), static_cast<size_t>(request.bytes)};

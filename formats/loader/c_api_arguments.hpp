@@ -12,10 +12,6 @@
 #include "formats/loader/load_source.hpp"
 #include "formats/loader/mxfp4_repack.h"
 
-struct mxfp4_repack_sum {
-  mxfp4::Checksum sum;
-};
-
 struct mxfp4_repack_blob {
   std::unique_ptr<mxfp4::LoadSource> source;
   const mxfp4::LoadSource& loader = *source;

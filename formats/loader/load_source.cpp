@@ -25,8 +25,7 @@ class HostRead {
       : source_(source), requests_(requests), options_(options), sums_(requests.size()) {
     for (size_t i = 0; i < requests.size(); ++i) {
       const LoadRequest& request = requests[i];
-      if (options.verify && request.sum == nullptr) source.check_verifiable(request);
-      if (summed(request)) begin_sum(request, sums_[i]);
+      if (options.verify) source.check_verifiable(request);
       const int64_t most = std::max(kTakenBytes, source.best_piece(request.layer, request.tensor));
       const auto cut = source.pieces(request.layer, request.tensor, request.offset,
                                      static_cast<int64_t>(request.out.size()), most);
@@ -44,9 +43,7 @@ class HostRead {
     source_.check_unchanged();
     for (size_t i = 0; i < requests_.size(); ++i) {
       const LoadRequest& request = requests_[i];
-      if (!summed(request)) continue;
-      if (request.sum != nullptr) *request.sum = sums_[i].sum();
-      if (ends(request)) source_.compare(request.layer, request.tensor, sums_[i].sum().hex());
+      if (summed(request)) source_.compare(request.layer, request.tensor, sums_[i].hex());
     }
   }
 
@@ -58,20 +55,7 @@ class HostRead {
   };
 
   [[nodiscard]] bool summed(const LoadRequest& request) const {
-    return options_.verify && (request.sum != nullptr ? source_.knows_checksum(request)
-                                                      : source_.has_checksum(request));
-  }
-  [[nodiscard]] bool ends(const LoadRequest& request) const {
-    return request.offset + std::ssize(request.out) ==
-           source_.tensor_bytes(request.layer, request.tensor);
-  }
-  static void begin_sum(const LoadRequest& request, ArrivingSum& sum) {
-    if (request.sum == nullptr) return;
-    if (request.sum->size() != request.offset) {
-      throw Error::usage(fmt::format("a sum of {} bytes for a part that begins at {}",
-                                     request.sum->size(), request.offset));
-    }
-    sum.begin(*request.sum);
+    return options_.verify && source_.has_checksum(request);
   }
 
   // Whole tensors are compared with the manifest, parts with the checksums of their frames.
@@ -105,8 +89,9 @@ void throw_if_cancelled(const int32_t* cancel) {
   if (cancel != nullptr && __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0) throw Cancelled();
 }
 
-bool LoadSource::knows_checksum(const LoadRequest& request) const {
-  return manifest().layers[request.layer].tensors[request.tensor].xxh3_128 != kNoChecksum;
+bool LoadSource::has_checksum(const LoadRequest& request) const {
+  const ManifestTensor& tensor = manifest().layers[request.layer].tensors[request.tensor];
+  return std::ssize(request.out) == tensor.spec.bytes() && tensor.xxh3_128 != kNoChecksum;
 }
 
 void LoadSource::compare(size_t layer, size_t tensor, const std::string& checksum) const {

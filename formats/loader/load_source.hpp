@@ -39,9 +39,6 @@ struct LoadRequest {
   size_t tensor = 0;
   int64_t offset = 0;  // in the tensor
   MutableBytes out;
-  // Of the tensor's bytes before `offset`: read() adds these, if it verifies. Null: there are none, or it
-  // is not known.
-  Checksum* sum = nullptr;
 };
 
 // Consecutive bytes of one tensor that one thread reads, or makes, at a time.
@@ -141,12 +138,8 @@ class LoadSource {
   [[nodiscard]] int64_t tensor_bytes(size_t layer, size_t tensor) const {
     return manifest().layers[layer].tensors[tensor].spec.bytes();
   }
-  // Whether the manifest has a tensor's checksum; and whether a request is such a tensor, whole.
-  [[nodiscard]] bool knows_checksum(const LoadRequest& request) const;
-  [[nodiscard]] bool has_checksum(const LoadRequest& request) const {
-    return knows_checksum(request) &&
-           std::ssize(request.out) == tensor_bytes(request.layer, request.tensor);
-  }
+  // Whether a request is a whole tensor with a checksum in the manifest.
+  [[nodiscard]] bool has_checksum(const LoadRequest& request) const;
   // Throws InputFault unless `checksum`, of a whole tensor, is the manifest's.
   void compare(size_t layer, size_t tensor, const std::string& checksum) const;
 

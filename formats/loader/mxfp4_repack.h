@@ -108,18 +108,13 @@ typedef struct mxfp4_repack_tensor {
   int64_t expert_bytes;  /* of one expert, where shape[0] counts experts; else 0 */
 } mxfp4_repack_tensor;
 
-/* The checksum of a tensor's bytes, from its first on, as far as they were read: for tensors that are read
- * in parts, one behind another. */
-typedef struct mxfp4_repack_sum mxfp4_repack_sum;
-
 /* Consecutive bytes of a tensor, and the memory to read them to. */
 typedef struct mxfp4_repack_request {
-  int64_t layer;         /* counts layers of the blob from 0, in the order of the manifest */
-  int64_t tensor;        /* counts the layer's tensors from 0 */
-  int64_t begin;         /* the first byte, in the tensor; of an expert, a multiple of expert_bytes */
-  void *memory;          /* host memory of any alignment */
-  int64_t bytes;         /* of memory */
-  mxfp4_repack_sum *sum; /* of the bytes before `begin`; null: there are none, or nothing is known */
+  int64_t layer;  /* counts layers of the blob from 0, in the order of the manifest */
+  int64_t tensor; /* counts the layer's tensors from 0 */
+  int64_t begin;  /* the first byte, in the tensor; of an expert, a multiple of expert_bytes */
+  void *memory;   /* host memory of any alignment */
+  int64_t bytes;  /* of memory */
 } mxfp4_repack_request;
 
 typedef struct mxfp4_repack_open_options {
@@ -141,9 +136,8 @@ typedef struct mxfp4_repack_read_options {
   /* 1 to 1024; 0: one for each CPU that this process may use. */
   int32_t threads;
   /* Not 0: compare what is read with the blob's checksums: whole tensors with the manifest's, parts
-   * of tensors in compressed files with those of their frames. With a request's `sum`, its bytes are
-   * added to that, and the part that ends the tensor is compared with the manifest's; without one, a
-   * part of a tensor in a plain file has no checksum: MXFP4_REPACK_USAGE. */
+   * of tensors in compressed files with those of their frames. A part of a tensor in a plain file
+   * has no checksum: MXFP4_REPACK_USAGE. */
   int32_t verify;
   /* May be null. Soon after any thread stores another value than 0 there, reading stops and
    * returns MXFP4_REPACK_CANCELLED. Read atomically; has to live until the call returns. */
@@ -236,18 +230,13 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_get_tensor(const mxfp4_repack_
                                                              int64_t layer, int64_t tensor,
                                                              mxfp4_repack_tensor *answer);
 
-/* Reads all that is requested; requests may be of several layers, and must not share memory nor a sum. A
+/* Reads all that is requested; requests may be of several layers, and must not share memory. A
  * compressed frame is decoded whole for each part that has bytes of it. `options` may be null: all CPUs, no
  * verification. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read(const mxfp4_repack_blob *blob,
                                                        const mxfp4_repack_request *requests,
                                                        size_t num_requests,
                                                        const mxfp4_repack_read_options *options);
-/* Makes the sum of no bytes. *sum is null unless MXFP4_REPACK_OK is returned. */
-MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_sum_open(mxfp4_repack_sum **sum);
-/* Null is allowed. */
-MXFP4_REPACK_API void mxfp4_repack_sum_close(mxfp4_repack_sum *sum);
-
 /* Reads the whole file of a layer, and compares its checksum with the manifest's. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_check_file(
     const mxfp4_repack_blob *blob, int64_t layer, const mxfp4_repack_read_options *options);

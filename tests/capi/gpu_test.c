@@ -29,7 +29,7 @@ static mxfp4_repack_status gpu_read_layer(mxfp4_repack_gpu *gpu, const mxfp4_rep
     mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
     CHECK(mxfp4_repack_get_tensor(blob, index, i, &tensor) == MXFP4_REPACK_OK);
     offsets[i] = at;
-    requests[i] = (mxfp4_repack_request){index, i, 0, to + at, tensor.bytes, NULL};
+    requests[i] = (mxfp4_repack_request){index, i, 0, to + at, tensor.bytes};
     at += (tensor.bytes + 7) / 8 * 8;
   }
   mxfp4_repack_read_options options = {sizeof options, 1, verify, NULL};
@@ -134,7 +134,7 @@ static void check_wrong(const mxfp4_repack_blob *blob) {
   mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
   CHECK(mxfp4_repack_get_tensor(blob, 0, 0, &tensor) == MXFP4_REPACK_OK);
   unsigned char *memory = allocate(tensor.bytes);
-  mxfp4_repack_request request = {0, 0, 0, memory + 1, tensor.bytes, NULL};
+  mxfp4_repack_request request = {0, 0, 0, memory + 1, tensor.bytes};
   const int32_t cancelled = 1;
   mxfp4_repack_read_options reading = {sizeof reading, 0, 1, NULL};
   CHECK(mxfp4_repack_gpu_read(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_USAGE);

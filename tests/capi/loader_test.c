@@ -83,7 +83,7 @@ static void check_ranges(const mxfp4_repack_blob *blob, const unsigned char *exp
       for (int64_t end = first; end <= layer.num_experts && count < 64; ++end) {
         const int64_t bytes = (end - first) * tensor.expert_bytes;
         const mxfp4_repack_request request = {0, i, first * tensor.expert_bytes,
-                                              malloc((size_t)bytes + 1), bytes, NULL};
+                                              malloc((size_t)bytes + 1), bytes};
         requests[count++] = request;
       }
     }
@@ -96,40 +96,21 @@ static void check_ranges(const mxfp4_repack_blob *blob, const unsigned char *exp
   }
 }
 
-/* Reads a tensor part by part; with `sum`, verified. Gives the first status that is not OK. */
-static mxfp4_repack_status read_parts(const mxfp4_repack_blob *blob, int64_t layer, int64_t index,
-                                      unsigned char *memory, int64_t limit, int with_sum) {
-  mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
-  CHECK(mxfp4_repack_get_tensor(blob, layer, index, &tensor) == MXFP4_REPACK_OK);
-  const mxfp4_repack_read_options options = options_of(1 + (int)(limit % 3), with_sum);
-  mxfp4_repack_sum *sum = NULL;
-  if (with_sum) CHECK(mxfp4_repack_sum_open(&sum) == MXFP4_REPACK_OK && sum != NULL);
-  mxfp4_repack_status status = MXFP4_REPACK_OK;
-  mxfp4_repack_request part = {layer, index, 0, NULL, 0, sum};
-  for (; part.begin < tensor.bytes && status == MXFP4_REPACK_OK; part.begin += part.bytes) {
-    part.memory = memory + part.begin;
-    part.bytes = limit < tensor.bytes - part.begin ? limit : tensor.bytes - part.begin;
-    status = mxfp4_repack_read(blob, &part, 1, &options);
-    if (with_sum && status == MXFP4_REPACK_OK) { /* the sum has these bytes already */
-      CHECK(part.begin + part.bytes == tensor.bytes ||
-            mxfp4_repack_read(blob, &part, 1, &options) == MXFP4_REPACK_USAGE);
-    }
-  }
-  mxfp4_repack_sum_close(sum);
-  return status;
-}
-
 /* Parts of every size give the tensor. */
 static void check_parts(const mxfp4_repack_blob *blob, const unsigned char *expected) {
+  const mxfp4_repack_read_options options = options_of(1, 0);
   for (int64_t i = 0; i < layer_of(blob, 0).num_tensors; ++i) {
     const mxfp4_repack_tensor tensor = tensor_of(blob, i);
     unsigned char *memory = malloc((size_t)tensor.bytes);
     for (int64_t limit = tensor.bytes / 5 + 1; limit < 2 * tensor.bytes; limit *= 3) {
-      for (int with_sum = 0; with_sum < 2; ++with_sum) {
-        memset(memory, 0xEE, (size_t)tensor.bytes);
-        CHECK(read_parts(blob, 0, i, memory, limit, with_sum) == MXFP4_REPACK_OK);
-        CHECK(memcmp(memory, expected + tensor.offset, (size_t)tensor.bytes) == 0);
+      memset(memory, 0xEE, (size_t)tensor.bytes);
+      mxfp4_repack_request part = {0, i, 0, NULL, 0};
+      for (; part.begin < tensor.bytes; part.begin += part.bytes) {
+        part.memory = memory + part.begin;
+        part.bytes = limit < tensor.bytes - part.begin ? limit : tensor.bytes - part.begin;
+        CHECK(mxfp4_repack_read(blob, &part, 1, &options) == MXFP4_REPACK_OK);
       }
+      CHECK(memcmp(memory, expected + tensor.offset, (size_t)tensor.bytes) == 0);
     }
     free(memory);
   }
@@ -160,7 +141,7 @@ static void check_lazy(const char *directory, const unsigned char *expected) {
 static void check_wrong_arguments(const mxfp4_repack_blob *blob) {
   const mxfp4_repack_tensor tensor = tensor_of(blob, 0);
   void *memory = malloc((size_t)tensor.bytes);
-  const mxfp4_repack_request good = {0, 0, 0, memory, tensor.bytes, NULL};
+  const mxfp4_repack_request good = {0, 0, 0, memory, tensor.bytes};
   mxfp4_repack_request bad = good;
   bad.layer = mxfp4_repack_num_layers(blob), expect_usage(blob, bad, "layer");
   bad.layer = -1, expect_usage(blob, bad, "layer");
@@ -227,7 +208,7 @@ static void check_concurrent_readers(const mxfp4_repack_blob *blob, const unsign
 
 static void check_ranges_of_plain_files_are_not_verified(const mxfp4_repack_blob *blob) {
   const int64_t bytes = tensor_of(blob, 0).expert_bytes;
-  const mxfp4_repack_request request = {0, 0, bytes, malloc((size_t)bytes), bytes, NULL};
+  const mxfp4_repack_request request = {0, 0, bytes, malloc((size_t)bytes), bytes};
   const mxfp4_repack_read_options options = options_of(1, 1);
   CHECK(mxfp4_repack_read(blob, &request, 1, &options) == MXFP4_REPACK_USAGE);
   free(request.memory);
@@ -253,11 +234,6 @@ static int damaged(const char *directory) {
     void *memory = malloc((size_t)bytes);
     const mxfp4_repack_status status = read_layer(blob, i, memory, &options);
     CHECK(status == MXFP4_REPACK_OK || status == MXFP4_REPACK_INPUT);
-    mxfp4_repack_status of_parts = MXFP4_REPACK_OK;
-    for (int64_t t = 0; t < layer_of(blob, i).num_tensors && of_parts == MXFP4_REPACK_OK; ++t) {
-      of_parts = read_parts(blob, i, t, memory, 1 << 16, 1);
-    }
-    CHECK(of_parts == status);
     CHECK(verified(past_cache, i) == status);
     if (status == MXFP4_REPACK_INPUT) found = 1;
     free(memory);

@@ -28,14 +28,11 @@ class Caller:
             getattr(self.library, f"mxfp4_repack_{name}").restype = ctypes.c_char_p
         self.memory = ctypes.create_string_buffer(ROOM)
         self.kept = []
-        self.blobs, self.sums = [None], [0]
+        self.blobs = [None]
         for name in (b"zstd", b"plain"):
             blob = ctypes.c_void_p()
             assert self.library.mxfp4_repack_open(name, None, ctypes.byref(blob)) == 0
             self.blobs.append(blob)
-            total = ctypes.c_void_p()
-            assert self.library.mxfp4_repack_sum_open(ctypes.byref(total)) == 0
-            self.sums.append(total.value)
 
     def pick(self, values):
         return self.drawn.choice(values)
@@ -67,12 +64,12 @@ class Caller:
 
     def requests(self):
         count = self.drawn.randint(0, 3)
-        words = (ctypes.c_int64 * (6 * 4))()
+        words = (ctypes.c_int64 * (5 * 4))()
         for at in range(count):
             request = [self.number().value, self.number().value, self.number().value,
                        ctypes.cast(self.memory, ctypes.c_void_p).value if self.drawn.random() < 0.8 else 0,
-                       self.room().value, self.pick(self.sums)]
-            words[6 * at:6 * at + 6] = request
+                       self.room().value]
+            words[5 * at:5 * at + 5] = request
         self.kept.append(words)
         return (None if self.drawn.random() < 0.1 else words), ctypes.c_size_t(count if words else 0)
 
@@ -107,16 +104,14 @@ class Caller:
             "get_layer": lambda: [blob, number(), self.answer(64)],
             "get_tensor": lambda: [blob, number(), number(), self.answer(72)],
             "check_file": lambda: [blob, number(), options()],
-            "sum_open": lambda: [self.out()],
             "gpu_open": lambda: [ctypes.c_int32(self.pick([0, -1, 99])), self.structure(whole=32), self.out()],
-            "close": lambda: [None], "gpu_close": lambda: [None], "sum_close": lambda: [None],
+            "close": lambda: [None], "gpu_close": lambda: [None],
         }[name]()
 
     NAMES = ["open", "open_checkpoint", "open_checkpoint_for", "checksum", "manifest", "num_layers", "get_layer",
-             "get_tensor", "check_file", "sum_open", "gpu_open", "close", "gpu_close", "sum_close",
-             "read", "gpu_read", "gpu_make"]
-    OPENS = {"open": "close", "open_checkpoint": "close", "open_checkpoint_for": "close", "gpu_open": "gpu_close",
-             "sum_open": "sum_close"}
+             "get_tensor", "check_file", "gpu_open", "close", "gpu_close", "read", "gpu_read",
+             "gpu_make"]
+    OPENS = {"open": "close", "open_checkpoint": "close", "open_checkpoint_for": "close", "gpu_open": "gpu_close"}
 
     def run(self, calls):
         for at in range(calls):

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from mxfp4_repack.arguments import whole_number
 from mxfp4_repack.errors import ArgumentError, NotFoundError, ReadError, SizeError
-from mxfp4_repack.native import Bytes, NativeLayer, NativeSum
+from mxfp4_repack.native import Bytes, NativeLayer
 from mxfp4_repack.native_gpu import NativeGpu, can_make, make_on_gpu, read_to_gpu
 from mxfp4_repack.tensors import (
     TensorInfo, import_torch, numpy_type, row_major, tensor_view, torch_device)
 
-_CHECK_BYTES = 32 << 20
 _CHECK_THREADS = 4
 _MOST_THREADS = 1024  # that the library takes
 
@@ -138,19 +137,6 @@ class Layer:
                                                        f"{info.nbytes} were asked for")
         self._file.read_into(self._numbers[name], begin, out, self._checked_threads(threads))
 
-    def read_through(self, names: Sequence[str], ring: Sequence[Bytes], threads: int) -> Iterator[Tuple[str, int, int, int]]:
-        """Reads tensors, one after another, through `ring`: memories of one size, one at a time. Gives (name, begin, bytes,
-        number of the memory) of each part that was read; the next memory is filled when the next is asked for. Each
-        tensor is compared with its checksum before its last part is given."""
-        number = 0
-        for name in names:
-            size, total = self.info(name).nbytes, NativeSum(self._file)
-            for begin in range(0, size, ring[0].size):
-                part = ring[number][:size - begin]
-                self._file.read_into(self._numbers[name], begin, part, threads, total)
-                yield name, begin, part.size, number
-                number = (number + 1) % len(ring)
-
     def read_to_gpu(self, gpu: NativeGpu, addresses: Mapping[str, int]) -> None:
         """Reads whole tensors to the GPU's memory at `addresses`, by name."""
         read_to_gpu(self._file, gpu, [self._numbers[name] for name in addresses], list(addresses.values()))
@@ -170,8 +156,9 @@ class Layer:
 
     def check_tensors(self) -> None:
         """Reads and decodes every tensor; ChecksumError names the first that differs."""
-        for _ in self.read_through(self.tensors, [np.empty(_CHECK_BYTES, "u1")], _CHECK_THREADS):
-            pass
+        memory = np.empty(max((info.nbytes for info in self._infos.values()), default=0), "u1")
+        for name, info in self._infos.items():
+            self.read_into(name, 0, memory[:info.nbytes], _CHECK_THREADS)
 
     def _check_memory(self, name: str, memory: Any) -> None:
         """Raises ArgumentError unless threads may write to `memory` from end to end."""

@@ -69,8 +69,6 @@ def _declared(found: Any) -> Any:
             ("get_layer", status, [POINTER, SIZE, ctypes.POINTER(structures.Layer)]),
             ("get_tensor", status, [POINTER, SIZE, SIZE, ctypes.POINTER(structures.Tensor)]),
             ("check_file", status, [POINTER, SIZE, options]),
-            ("sum_open", status, [handle]),
-            ("sum_close", None, [POINTER]),
             ("read", status, requests[1:]),
             ("gpu_open", status, [INT32, options, handle]),
             ("gpu_read", status, requests),
@@ -190,17 +188,6 @@ class NativeSafetensors(NativeBlob):
                             found.offset, found.bytes)
 
 
-class NativeSum:
-    """The checksum of a tensor's bytes as far as they were read, part after part."""
-
-    def __init__(self, layer: "NativeLayer") -> None:
-        self._functions, self.handle = layer.blob().functions, POINTER()
-        layer.check(self._functions.mxfp4_repack_sum_open(ctypes.byref(self.handle)))
-
-    def __del__(self) -> None:
-        self._functions.mxfp4_repack_sum_close(self.handle)
-
-
 class NativeLayer:
     """One layer of an open blob, its file open. `number`: its place in the manifest; `names` and `sizes`:
     names and bytes of its tensors."""
@@ -247,12 +234,11 @@ class NativeLayer:
             structures.Request(self.number, tensor, 0, address, self._sizes[tensor])
             for tensor, address in zip(tensors, addresses or [None] * len(tensors))))
 
-    def read_into(self, tensor: int, begin: int, out: Bytes, threads: int = 1, total: Optional[NativeSum] = None) -> None:
+    def read_into(self, tensor: int, begin: int, out: Bytes, threads: int = 1) -> None:
         """Fills `out` with bytes of a tensor from `begin` on. A whole tensor is compared with the manifest's
-        checksum, and so is the part that ends one, with `total` of those before it; another part of a compressed file
-        with those of its frames. Thread-safe."""
+        checksum, a part of a compressed file with those of its frames. Thread-safe."""
         blob, whole = self.blob(), out.size == self._sizes[tensor]
         options = structures.ReadOptions(ctypes.sizeof(structures.ReadOptions), threads=threads,
-                               verify=int(whole or total is not None or self._compressed))
-        request = structures.Request(self.number, tensor, begin, out.ctypes.data, out.size, total and total.handle)
+                               verify=int(whole or self._compressed))
+        request = structures.Request(self.number, tensor, begin, out.ctypes.data, out.size)
         self.check(blob.functions.mxfp4_repack_read(blob.handle, ctypes.byref(request), 1, ctypes.byref(options)))

@@ -20,8 +20,7 @@ class GpuOptions(ctypes.Structure):
 
 
 class Request(ctypes.Structure):
-    _fields_ = [("layer", SIZE), ("tensor", SIZE), ("begin", SIZE), ("memory", POINTER), ("bytes", SIZE),
-                ("sum", POINTER)]
+    _fields_ = [("layer", SIZE), ("tensor", SIZE), ("begin", SIZE), ("memory", POINTER), ("bytes", SIZE)]
 
 
 class Held(ctypes.Structure):
