@@ -22,7 +22,6 @@
 #include "lib/oracle/machines.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "lib/revisions/fact_uses.hpp"
-#include "lib/revisions/layout_uses.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "lib/revisions/tested_libraries.hpp"
 
@@ -170,6 +169,18 @@ std::vector<std::string_view> asked_by(const RuleSet& rules, Backend backend) {
   return names;
 }
 
+// The condition of a layout's row in words. "otherwise": none of the backend's earlier rows holds.
+// "chosen by the model": the model's own code takes the kernel for a value of --moe-backend, without
+// the oracle.
+std::string_view condition_words(const RuleSet& rules, const LayoutRow& row) {
+  if (!row.when.text.empty()) return row.when.text;
+  for (const LayoutRow& earlier : rules.layouts) {
+    if (&earlier == &row) break;
+    if (earlier.backend == row.backend && earlier.family == row.family) return "otherwise";
+  }
+  return find_model_backend(rules, row.backend) == nullptr ? "any" : "chosen by the model";
+}
+
 // Of rows with the same backend and family, the first whose condition holds counts. A backend that the rules
 // have no row for gets one that says so.
 ListRows backend_rows(const ListQuestion& question) {
@@ -180,13 +191,13 @@ ListRows backend_rows(const ListQuestion& question) {
                          std::string_view refusal) {
       rows.push_back({{{"backend", backend_name(backend)},
                        {"family", family},
-                       {"condition", condition.empty() ? "any" : condition},
+                       {"condition", condition},
                        {"layout", layout == nullptr ? Json() : Json(layout->id)},
                        {"refusal", layout == nullptr ? Json(refusal) : Json()},
                        {"moe_backend", asked_by(rules, backend)}}});
     };
     if (std::ranges::find(rules.layouts, backend, &LayoutRow::backend) == rules.layouts.end()) {
-      add("both", "", nullptr, fmt::format("no layout in {}", rules.name));
+      add("both", "any", nullptr, fmt::format("no layout in {}", rules.name));
     }
     for (const LayoutRow& row : rules.layouts) {
       if (row.backend != backend) continue;
@@ -200,19 +211,18 @@ ListRows backend_rows(const ListQuestion& question) {
 ListRows layout_rows(const ListQuestion&) {
   ListRows rows;
   for (const Layout* layout : all_layouts()) {
-    std::string uses;  // a line for each way in which a backend comes to the layout
     std::set<std::string_view> backends;
-    for (const LayoutUse& use : layout_uses(*layout)) {
-      uses += (uses.empty() ? "" : "\n") + layout_use_text(use);
-      for (const Backend backend : use.backends) backends.insert(backend_name(backend));
+    for (const Release* release : all_releases()) {
+      for (const LayoutRow& row : rules_of(*release).layouts) {
+        if (row.layout == layout) backends.insert(backend_name(row.backend));
+      }
     }
     Json tested = Json::object();
     for (const TestedLibrary& row : tested_libraries()) {
       if (row.layout == layout) tested[std::string(row.library)] = row.versions;
     }
     rows.push_back({{{"id", layout->id},
-                     {"backends", uses},
-                     {"backend_names", backends},
+                     {"backends", backends},
                      {"outputs", layout->outputs_doc},
                      {"formula", layout->formula},
                      {"preconditions", layout->preconditions},
@@ -264,7 +274,7 @@ const ListTable kTables[] = {
      backend_rows,
      {"backend", "family", "layout", "condition", "refusal"}},
     {"knobs", "knob", false, {"knob", "values"}, knob_rows},
-    {"layouts", "layout", false, {"id", "backend_names"}, layout_rows},
+    {"layouts", "layout", false, {"id", "backends"}, layout_rows},
     {"libraries", "library", true, {"library", "version", "stock_on"}, library_rows},
     {"machines", "machine", false, {"arch", "platform", "names"}, machine_rows},
     {"revisions", "revision", false, {"revision", "date", "vllm_commit", "default"}, revision_rows},

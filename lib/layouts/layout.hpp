@@ -3,7 +3,7 @@
 // shapes, formula, preconditions and source are in its strings and nowhere else, because the man
 // page and `list layouts` print them. The comment at the head of a layout's file says what the
 // strings do not: the idea, a worked example, oddities of the reference. Which backends take a
-// layout, in which releases, follows from the rules (lib/revisions/layout_uses.hpp).
+// layout, in which releases, follows from the rules (`list layouts`, `list backends`).
 //
 // Symbols in the strings, for one expert: E experts, H hidden size, I intermediate size, after
 // padding; a matrix has N rows and K columns (w13: 2I and H, w2: H and I), C = K/2 bytes or S =

@@ -8,7 +8,6 @@
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/layout.hpp"
-#include "lib/revisions/layout_uses.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/property/target_space.hpp"
 
@@ -97,27 +96,6 @@ TEST(LayoutTable, LayoutsDescribeThemselves) {
       EXPECT_FALSE(text.empty());
     }
     EXPECT_NE(layout->outputs, nullptr);
-  }
-}
-
-// "CPU: vllm-2026-05-18 to 0.31.0" of a layout that the rows do not name before or after.
-TEST(LayoutUses, SayWhichReleasesHaveTheRow) {
-  for (const Layout* layout : all_layouts()) {
-    const auto uses = layout_uses(*layout);
-    EXPECT_FALSE(uses.empty()) << layout->id;
-    for (const LayoutUse& use : uses) {
-      SCOPED_TRACE(std::string(layout->id) + ": " + layout_use_text(use));
-      std::vector<bool> has;
-      for (const Release* release : releases_of(use.engine)) {
-        const RuleSet& rules = rules_of(*release);
-        has.push_back(std::ranges::any_of(rules.layouts, [&](const LayoutRow& row) {
-          return row.layout == layout && row.backend == use.backends.front() &&
-                 row.family == use.family && condition_words(rules, row) == use.when;
-        }));
-      }
-      EXPECT_EQ(use.releases.empty(), std::ranges::all_of(has, std::identity()));
-      EXPECT_EQ(use.releases.ends_with(" on"), has.back() && !use.releases.empty());
-    }
   }
 }
 
