@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
@@ -12,10 +11,6 @@ namespace mxfp4 {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-
-// Schedules whose bound is at most this are made, so that the message gives the exact number.
-// Larger ones may be too large to be made, and the message gives the bound.
-constexpr int64_t kSmallSchedules = kLeastMemory;
 
 [[noreturn]] void refuse(const RunLimits& limits, int64_t bytes) {
   const int64_t needed = (bytes + kMiB - 1) / kMiB;
@@ -31,12 +26,11 @@ constexpr int64_t kSmallSchedules = kLeastMemory;
 void require_memory(const RunLimits& limits, const RunMemory& memory) {
   if (!limits.memory_fixed) return;
   const int64_t left = std::max(limits.memory, kLeastMemory) - memory.job_bytes;
-  const int64_t most = most_schedule_bytes(memory.outputs).sum();
-  const bool small = most <= kSmallSchedules;
-  if (left < 0 && !small) refuse(limits, memory.job_bytes + most);
-  const int64_t enough = small ? std::numeric_limits<int64_t>::max() : left;
-  const int64_t made = schedule_bytes(memory.outputs, memory.direction, enough).sum();
-  if (made > left) refuse(limits, memory.job_bytes + (small ? made : most));
+  // Schedules that do not fit are not made: the message then gives their bound.
+  const int64_t made = left < 0 ? 0 : schedule_bytes(memory.outputs, memory.direction, left).sum();
+  if (left < 0 || made > left) {
+    refuse(limits, memory.job_bytes + most_schedule_bytes(memory.outputs).sum());
+  }
 }
 
 PipelineLimits jobs_in_flight(const RunLimits& limits, const RunMemory& memory) {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "formats/checksum/checksum.hpp"
 #include "formats/loader/blob_loader.hpp"
 #include "formats/loader/c_api_arguments.hpp"
 #include "formats/loader/c_api_status.hpp"
@@ -38,16 +37,6 @@ int mxfp4_repack_api_version(void) { return MXFP4_REPACK_API_VERSION; }
 const char* mxfp4_repack_last_error(void) { return mxfp4::last_error_text(); }
 
 mxfp4_repack_fault mxfp4_repack_last_fault(void) { return mxfp4::last_fault_kind(); }
-
-mxfp4_repack_status mxfp4_repack_checksum(const void* data, int64_t bytes, char* text) {
-  return mxfp4::guarded([&] {
-    mxfp4::require(text != nullptr && (data != nullptr || bytes == 0), "checksum: a null pointer");
-    mxfp4::require(bytes >= 0, "checksum: bytes is negative");
-    const std::string sum =
-        mxfp4::checksum_of({static_cast<const char*>(data), static_cast<size_t>(bytes)});
-    std::memcpy(text, sum.c_str(), sum.size() + 1);
-  });
-}
 
 mxfp4_repack_status mxfp4_repack_open(const char* directory,
                                       const mxfp4_repack_open_options* options,

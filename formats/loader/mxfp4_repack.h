@@ -154,11 +154,6 @@ MXFP4_REPACK_API int mxfp4_repack_api_version(void);
 MXFP4_REPACK_API const char *mxfp4_repack_last_error(void);
 /* The same as a number. */
 MXFP4_REPACK_API mxfp4_repack_fault mxfp4_repack_last_fault(void);
-/* Writes the XXH3-128 of `bytes` bytes, the checksum of manifests, files and tensors, to `text`: 32
- * hexadecimal digits and a 0. */
-MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_checksum(const void *data, int64_t bytes,
-                                                           char *text);
-
 /* Opens the blob in `directory`: reads the manifest, and the header and seek table of every layer
  * file, and compares them byte for byte. `options` may be null. *blob is null unless MXFP4_REPACK_OK is returned. Takes one file
  * descriptor a layer. */

@@ -1,22 +1,20 @@
 # Records that somebody changed and sealed again: finalize believes no fact of a shard that is not the plan's,
 # --resume no checksum of a tensor that its file does not have.
 need_numpy
-sanitized && skip 'Python does not load a library that was built with a sanitizer'
-foreign && skip 'the checksum comes from the library, which this machine cannot load'
+"$python" -c 'import xxhash' 2>/dev/null || skip 'python3-xxhash is not installed'
 convert=("$BIN" convert "$TESTDATA/ingest/gptoss_hf" --backend MARLIN --arch sm80 --tp-size 2)
 for shard in 0 1; do "${convert[@]}" -o shards --shard "$shard/2" -q; done
 cp -r .shards.mxfp4_repack-new .whole.mxfp4_repack-new && "$BIN" finalize whole -q
 cat >sealed.py <<'PY'
-import copy, ctypes, glob, json, os, random, shutil, subprocess, sys
+import copy, glob, json, os, random, shutil, subprocess, sys
 
-BIN, LOADER = (os.environ[name] for name in ("BIN", "LOADER"))
-library = ctypes.CDLL(LOADER)
+import xxhash
+
+BIN = os.environ["BIN"]
 
 
 def checksum(data):
-    text = ctypes.create_string_buffer(33)
-    assert library.mxfp4_repack_checksum(data, ctypes.c_int64(len(data)), text) == 0
-    return text.value
+    return xxhash.xxh3_128(data).hexdigest().encode()
 
 
 def finalize():

@@ -57,6 +57,8 @@ def convert(source, out, backend, *flags):
 
 def sealed(manifest):
     """The text of a manifest as the program writes it."""
+    import xxhash
+
     said = json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    seal = mxfp4_repack.xxh3_128(said.encode())
+    seal = xxhash.xxh3_128(said.encode()).hexdigest()
     return json.dumps({**manifest, "manifest_xxh3_128": seal}, indent=2, ensure_ascii=False) + "\n"

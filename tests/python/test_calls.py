@@ -98,7 +98,6 @@ class Caller:
             "open": lambda: [self.pick(PATHS), self.structure(self.drawn.getrandbits(63), whole=16), self.out()],
             "open_checkpoint": lambda: [self.pick(PATHS), self.pick(TEXTS), self.out()],
             "open_checkpoint_for": lambda: [self.pick(PATHS), self.pick(TEXTS), self.out()],
-            "checksum": lambda: [self.place(), self.room(), self.pick([None, self.memory])],
             "manifest": lambda: [blob, self.pick([None, ctypes.byref(ctypes.c_size_t())])],
             "num_layers": lambda: [blob],
             "get_layer": lambda: [blob, number(), self.answer(64)],
@@ -108,7 +107,7 @@ class Caller:
             "close": lambda: [None], "gpu_close": lambda: [None],
         }[name]()
 
-    NAMES = ["open", "open_checkpoint", "open_checkpoint_for", "checksum", "manifest", "num_layers", "get_layer",
+    NAMES = ["open", "open_checkpoint", "open_checkpoint_for", "manifest", "num_layers", "get_layer",
              "get_tensor", "check_file", "gpu_open", "close", "gpu_close", "read", "gpu_read",
              "gpu_make"]
     OPENS = {"open": "close", "open_checkpoint": "close", "open_checkpoint_for": "close", "gpu_open": "gpu_close"}

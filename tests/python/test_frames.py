@@ -112,7 +112,7 @@ def rewrite_rank(directory, plain, drawn):
         made = layer_file(pieces, drawn)
         with open(os.path.join(directory, layer["file"]), "wb") as file:
             file.write(made)
-        layer["size"], layer["xxh3_128"] = len(made), reader.xxh3_128(made)
+        layer["size"], layer["xxh3_128"] = len(made), xxhash.xxh3_128(made).hexdigest()
     with open(path, "w", encoding="utf-8") as file:
         file.write(blob_maker.sealed(manifest))
 

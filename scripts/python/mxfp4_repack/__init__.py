@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         NotABlobError, NotFoundError, RankError, ReadError, SizeError)
     from mxfp4_repack.layer import Layer
     from mxfp4_repack.made import open_checkpoint
-    from mxfp4_repack.native import xxh3_128
     from mxfp4_repack.stored import open_safetensors
     from mxfp4_repack.tensors import TensorInfo, tensor_view
 
@@ -47,7 +46,7 @@ _HOMES = {
     **dict.fromkeys(("BLOB_FOLDER", "Blob", "MANIFEST_NAME", "find_blobs", "open_blob"), "blob"),
     **dict.fromkeys(("ArgumentError", "BlobError", "ChecksumError", "CommandError", "DependencyError", "FormatError",
                      "MismatchError", "NotABlobError", "NotFoundError", "RankError", "ReadError", "SizeError"), "errors"),
-    "Layer": "layer", "open_checkpoint": "made", "open_safetensors": "stored", "xxh3_128": "native",
+    "Layer": "layer", "open_checkpoint": "made", "open_safetensors": "stored",
     "TensorInfo": "tensors", "tensor_view": "tensors",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605

@@ -25,7 +25,6 @@ Bytes = NDArray[np.uint8]
 _NAME = "libmxfp4_repack.so.0"  # the number of the interface's version
 OK, _INPUT = 0, 3
 _REFUSALS = {2: "usage", 4: "unsupported"}  # the program's exit codes for the same
-_CHECKSUM_BYTES = 33  # 32 digits and a 0
 # mxfp4_repack_fault -> class
 _FAULTS: Dict[int, Type[BlobError]] = {
     1: FormatError, 2: NotFoundError, 3: ReadError, 4: SizeError, 5: ChecksumError, 6: MismatchError}
@@ -58,7 +57,6 @@ def _declared(found: Any) -> Any:
     for name, answer, arguments in (
             ("last_error", text, []),
             ("last_fault", ctypes.c_int, []),
-            ("checksum", status, [POINTER, SIZE, text]),
             ("open", status, [text, options, handle]),
             ("open_checkpoint", status, [text, text, handle]),
             ("open_checkpoint_for", status, [text, text, handle]),
@@ -78,19 +76,6 @@ def _declared(found: Any) -> Any:
         function = getattr(found, "mxfp4_repack_" + name)
         function.restype, function.argtypes = answer, arguments
     return found
-
-
-def xxh3_128(data: Any) -> str:
-    """The checksum of a contiguous buffer: 32 hexadecimal digits, high half first."""
-    try:
-        array = np.frombuffer(data, "u1") if memoryview(data).nbytes else np.empty(0, "u1")
-    except (TypeError, ValueError) as error:
-        raise ArgumentError("", "data",
-                            f"of type {type(data).__name__}, expected a contiguous buffer: {error}") from None
-    text = ctypes.create_string_buffer(_CHECKSUM_BYTES)
-    if library().mxfp4_repack_checksum(array.ctypes.data, array.size, text) != OK:
-        raise ArgumentError("", "data", library().mxfp4_repack_last_error().decode(errors="replace"))
-    return text.value.decode()
 
 
 def _error(functions: Any, status: int, files: Sequence[str], names: Sequence[str] = ()) -> BlobError:
