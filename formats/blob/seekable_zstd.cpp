@@ -12,7 +12,6 @@
 #include <cstring>
 #include <new>
 
-#include "formats/blob/raw_frames.hpp"
 #include "formats/os/input_fault.hpp"
 #include "lib/core/error.hpp"
 

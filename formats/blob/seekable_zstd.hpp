@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/blob/frame.hpp"
+#include "formats/blob/raw_frames.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {

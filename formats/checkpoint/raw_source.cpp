@@ -86,8 +86,6 @@ RawTensor parse_tensor(const JsonFields& entry) {
   tensor.name = entry.string("name");
   check_tensor_name(tensor.name);
   return in_context(shown(tensor.name), [&] {
-    // Otherwise a misspelt optional key would go unnoticed, and its default would be taken.
-    entry.only({"name", "file", "dtype", "shape", "offset", "nbytes", "sha256"});
     tensor.file = path_at(entry, "file");
     tensor.spec = parse_spec(entry);
     tensor.offset = entry.integer_or("offset", 0);
@@ -100,6 +98,8 @@ RawTensor parse_tensor(const JsonFields& entry) {
     }
     (void)in_context("offset", [&] { return checked_add(tensor.offset, tensor.nbytes); });
     if (entry.has("sha256")) tensor.checksum = parse_digest(entry.string("sha256"));
+    // Otherwise a misspelt optional key would go unnoticed, and its default would be taken.
+    entry.only();
     return std::move(tensor);
   });
 }

@@ -31,20 +31,15 @@ Selector parse_selector(const std::string& name) {
   throw Error::input(fmt::format("selector: expected gpt_oss or deepseek_v4, found '{}'", name));
 }
 
-std::set<std::string> parse_lib_list(const JsonFields& object, const json& list) {
-  if (!list.is_array()) object.wrong_type("libs", "a list of strings", list);
-  std::set<std::string> libs;
-  for (const json& item : list) {
-    if (!item.is_string()) object.wrong_type("libs", "a list of strings", item);
-    libs.insert(item.get_ref<const std::string&>());
-  }
-  return libs;
+std::set<std::string> parse_lib_list(const JsonFields& object) {
+  const std::vector<std::string> names = object.strings("libs");
+  return {names.begin(), names.end()};
 }
 
 // A list of names, or an object from names to versions.
 void parse_lib_versions(const JsonFields& object, const json& value, DeploymentFacts& out) {
   if (value.is_array()) {
-    out.libs = parse_lib_list(object, value);
+    out.libs = parse_lib_list(object);
     return;
   }
   if (!value.is_object()) object.wrong_type("libs", "a list or an object", value);
@@ -60,30 +55,27 @@ void parse_lib_versions(const JsonFields& object, const json& value, DeploymentF
   }
 }
 
-std::map<std::string, std::string> parse_env(const JsonFields& object, const json& value) {
-  if (!value.is_object()) object.wrong_type("env", "an object of strings", value);
+std::map<std::string, std::string> parse_env(const JsonFields& object) {
+  const JsonFields variables = object.object("env");
   std::map<std::string, std::string> env;
-  for (const auto& item : value.items()) {
-    if (!item.value().is_string()) object.wrong_type("env", "an object of strings", item.value());
-    env.emplace(item.key(), item.value().get_ref<const std::string&>());
+  for (const auto& item : variables.value().items()) {
+    env.emplace(item.key(), variables.string(item.key()));
   }
   return env;
 }
 
 ParallelConfig parse_parallel(const JsonFields& object) {
   ParallelConfig config;
-  std::vector<std::string_view> known;
   for_each_fact_of<ParallelConfig>([&](const FactRow& row, auto members) {
-    known.push_back(row.batch);
     if (row.absent_if_zero && !object.has(row.batch)) return;
     object.read(row.batch, config.*members.known);
   });
-  object.only(known);
+  object.only();
   return config;
 }
 
-// Reads the facts of the table that are members of the line itself, and adds their keys to `known`.
-void read_facts(const JsonFields& object, Deployment& out, std::vector<std::string_view>& known) {
+// Reads the facts of the table that are members of the line itself.
+void read_facts(const JsonFields& object, Deployment& out) {
   for (const FactRow& row : deployment_facts()) {
     std::visit(
         [&]<class Members>(const Members& members) {
@@ -91,7 +83,6 @@ void read_facts(const JsonFields& object, Deployment& out, std::vector<std::stri
             object.read(row.batch, out.*members.known);
         },
         row.members);
-    if (!row.batch.empty() && !row.manifest.starts_with("/deployment/")) known.push_back(row.batch);
   }
 }
 
@@ -113,11 +104,10 @@ Deployment parse_deployment(std::string_view text) {
   if (out.arch.empty() && (out.platform == Platform::kCuda || out.platform == Platform::kRocm)) {
     throw Error::input(fmt::format("arch: platform {} needs one", platform));
   }
-  out.libs = parse_lib_list(object, object.at("libs"));
-  out.env = parse_env(object, object.at("env"));
+  out.libs = parse_lib_list(object);
+  out.env = parse_env(object);
   out.selector = parse_selector(object.string("selector"));
-  std::vector<std::string_view> known;
-  read_facts(object, out, known);
+  read_facts(object, out);
   // The engine's configuration does so before a selector sees the name.
   out.moe_backend = normalize_moe_backend(out.moe_backend);
   out.activation_override = object.string_or_null("activation_override");
@@ -130,9 +120,7 @@ Deployment parse_deployment(std::string_view text) {
   if (object.has("hash_routing")) out.hash_routing = object.boolean("hash_routing");
   if (object.has("model_type")) out.model_type = object.string("model_type");
   out.parallel = parse_parallel(object.object("parallel"));
-  known.insert(known.end(), {"model_activation", "is_act_and_mul", "num_experts", "local_experts",
-                             "hidden", "intermediate", "hash_routing", "model_type", "parallel"});
-  object.only(known);
+  object.only();
   return out;
 }
 
@@ -158,12 +146,8 @@ DeploymentFacts parse_target(std::string_view text) {
                                      in_quotes(*out.cuda_compiler)));
     }
   }
-  if (object.has("env")) out.env = parse_env(object, object.at("env"));
-  std::vector<std::string_view> known{"sglang"};
-  for (const FactRow& row : deployment_facts()) {
-    if (!row.target.empty()) known.push_back(row.target);
-  }
-  object.only(known);
+  if (object.has("env")) out.env = parse_env(object);
+  object.only();
   return out;
 }
 

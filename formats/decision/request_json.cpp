@@ -24,7 +24,6 @@ namespace mxfp4 {
 namespace {
 
 using nlohmann::json;
-using Keys = std::vector<std::string_view>;
 using Pairs = std::map<std::string, std::string>;
 
 constexpr int64_t kMaxLayerNumber = 99999;  // five digits in a file name
@@ -149,12 +148,12 @@ void libs_asked(const JsonFields& object, const RuleSet& rules, DeploymentFacts&
   }
 }
 
-void facts_asked(const JsonFields& object, DeploymentFacts& facts, std::vector<std::string>& keys) {
+void facts_asked(const JsonFields& object, DeploymentFacts& facts) {
   for_each_fact([&](const FactRow& row, auto members) {
     for (const std::string_view flag : {row.flag, row.other_flag}) {
       if (flag.empty()) continue;
-      keys.push_back(key_of(flag));
-      if (object.has(keys.back())) object.read(keys.back(), (facts.*members.given).emplace());
+      const std::string key = key_of(flag);
+      if (object.has(key)) object.read(key, (facts.*members.given).emplace());
     }
   });
 }
@@ -170,15 +169,14 @@ std::optional<LayerDims> padded_sizes(const std::string& text) {
       .at_key("pad");
 }
 
-DeploymentFacts deployment_asked(const JsonFields& object, const RuleSet& rules,
-                                 std::vector<std::string>& keys) {
+DeploymentFacts deployment_asked(const JsonFields& object, const RuleSet& rules) {
   DeploymentFacts facts;
   facts.platform =
       name_asked(object, "platform", platform_from_name, {"cuda", "rocm", "xpu", "cpu", "other"});
   if (object.has("arch")) facts.arch = object.string("arch");
   facts.needs_arch = !object.has("backend");
   libs_asked(object, rules, facts);
-  facts_asked(object, facts, keys);
+  facts_asked(object, facts);
   facts.env = pairs_asked(object, "env");
   facts.selector = name_asked(object, "selector", selector_from_name, {"gpt_oss", "deepseek_v4"});
   for (const auto& [key, fact] : kTexts) {
@@ -325,8 +323,7 @@ CheckpointRequest read_request(const json& value, const DeploymentFacts& target,
   request.rules = &rules;
   request.backend =
       name_asked(object, "backend", backend_from_name, names_of(all_backends(), &backend_name));
-  std::vector<std::string> keys;
-  request.deployment = deployment_asked(object, rules, keys);
+  request.deployment = deployment_asked(object, rules);
   take_machine(request.deployment);
   request.deployment = merge_facts(std::move(request.deployment), known_facts(target, rules));
   take_machine(request.deployment);
@@ -344,30 +341,7 @@ CheckpointRequest read_request(const json& value, const DeploymentFacts& target,
   const auto allowed = [&](std::string_view key) { return object.has(key) && object.boolean(key); };
   request.allow_known_defects = allowed("allow_known_defects");
   request.allow_unservable = allowed("allow_unservable");
-  Keys known(keys.begin(), keys.end());
-  known.insert(known.end(), {"engine",
-                             "revision",
-                             "platform",
-                             "arch",
-                             "backend",
-                             "family",
-                             "selector",
-                             "libs",
-                             "no_lib",
-                             "env",
-                             "knob",
-                             "quantization_config",
-                             "target",
-                             "expert_placement",
-                             "pad",
-                             "rank",
-                             "allow_known_defects",
-                             "allow_unservable",
-                             "style",
-                             "model_config",
-                             "layers"});
-  for (const auto& text : kTexts) known.emplace_back(text.first);
-  object.only(known);
+  object.only({"engine", "revision", "target"});
   if (blob != nullptr) add_defaults(out, object, *blob);
   return out;
 }

@@ -37,12 +37,18 @@ std::string JsonFields::path(std::string_view key) const {
   return where_.empty() ? std::string(key) : fmt::format("{}.{}", where_, key);
 }
 
+void JsonFields::note(std::string_view key) const {
+  if (std::ranges::find(asked_, key) == asked_.end()) asked_.emplace_back(key);
+}
+
 bool JsonFields::has(std::string_view key) const {
+  note(key);
   const auto found = json_->find(key);
   return found != json_->end() && !found->is_null();
 }
 
 const nlohmann::json& JsonFields::at(std::string_view key) const {
+  note(key);
   const auto found = json_->find(key);
   if (found == json_->end()) throw Error::input(fmt::format("{}: missing", path(key)));
   return *found;
@@ -109,10 +115,11 @@ void JsonFields::each(std::string_view key,
   }
 }
 
-void JsonFields::only(const std::vector<std::string_view>& known) const {
+void JsonFields::only(std::initializer_list<std::string_view> others) const {
+  for (const std::string_view other : others) note(other);
   for (const auto& item : json_->items()) {
-    if (std::ranges::find(known, item.key()) == known.end()) {
-      throw Error::input(fmt::format("unknown key, expected {}", fmt::join(known, ", ")))
+    if (std::ranges::find(asked_, item.key()) == asked_.end()) {
+      throw Error::input(fmt::format("unknown key, expected {}", fmt::join(asked_, ", ")))
           .at_key(path(shown(item.key())));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -36,8 +37,9 @@ class JsonFields {
   void read(std::string_view key, std::string& out) const { out = string(key); }
   // Calls body(JsonFields) for every element of an array of objects, in order.
   void each(std::string_view key, const std::function<void(const JsonFields&)>& body) const;
-  // Throws Error::input, whose key() is its path, if the object has a key that is not in `known`.
-  void only(const std::vector<std::string_view>& known) const;
+  // Throws Error::input, whose key() is its path, if the object has a key that no call has asked for
+  // so far, and that is not one of `others`.
+  void only(std::initializer_list<std::string_view> others = {}) const;
   [[nodiscard]] const nlohmann::json& value() const { return *json_; }
   // "<where>.<key>", for messages.
   [[nodiscard]] std::string path(std::string_view key) const;
@@ -45,8 +47,11 @@ class JsonFields {
                                const nlohmann::json& found) const;
 
  private:
+  void note(std::string_view key) const;
+
   const nlohmann::json* json_;
   std::string where_;
+  mutable std::vector<std::string> asked_;
 };
 
 }  // namespace mxfp4

@@ -66,7 +66,6 @@ class HeaderReader {
     }
     if (name_ == kMetadataKey) return read_metadata(fields);
     check_tensor_name(name_);
-    fields.only({"dtype", "shape", "data_offsets"});
     SafetensorsTensor tensor;
     tensor.name = name_;
     const std::string dtype = fields.string("dtype");
@@ -87,6 +86,7 @@ class HeaderReader {
       throw Error::input(
           fmt::format("{}: {} numbers, expected 2", fields.path("data_offsets"), offsets.size()));
     }
+    fields.only();
     tensor.begin = offsets[0];
     tensor.end = offsets[1];
     in_context(shown(name_), [&] { check_bytes(tensor); });

@@ -53,7 +53,7 @@ TEST(DeploymentJson, TargetFile) {
     return parse_refusal([&] { return parse_target(text); });
   };
   EXPECT_EQ(refused(R"({"gpu":"H100"})"),
-            "gpu: unknown key, expected sglang, vllm, platform, arch, libs, cuda_compiler, env");
+            "gpu: unknown key, expected vllm, sglang, platform, arch, libs, cuda_compiler, env");
   EXPECT_EQ(parse_target(R"({"cuda_compiler":"12.9"})").cuda_compiler, "12.9");
   for (const char* version :
        {"", "12", "12.", ".9", "12.9.1", "new", "-1", "-12.9", "12.-9", "99999999999.0"}) {
