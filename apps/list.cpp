@@ -106,16 +106,11 @@ ListRows library_rows(const ListQuestion& question) {
   ListRows rows;
   for (const auto& [name, fact] : listed(FactKind::kPackage, question.only)) {
     const LibraryPin* pin = pin_of(fact.newest->pins, name);
-    Json tested = Json::object();
-    for (const TestedLibrary& row : tested_with(name)) {
-      tested[std::string(id_of(*row.layout))] = row.versions;
-    }
     rows.push_back({{{"library", name},
                      {"version", pin == nullptr ? Json() : Json(pin->version)},
                      {"stock_on", stock_on(*fact.newest, name)},
                      {"decides", fact.decides},
-                     {"revisions", fact.revisions},
-                     {"tested_with", std::move(tested)}}});
+                     {"revisions", fact.revisions}}});
   }
   return rows;
 }
@@ -247,8 +242,7 @@ ListRows revision_rows(const ListQuestion& question) {
                        {"date", release->date},
                        {"vllm_commit", text_or_null(release->commit)},
                        {"kernel_libraries", pins_text(release->pins)},
-                       {"changes", release->changes},
-                       {"executed", text_or_null(release->executed)}},
+                       {"changes", release->changes}},
                       {std::string(release->version())}});
       if (meant == release) rows.back().names.push_back(question.options.name);
     }

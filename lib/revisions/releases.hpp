@@ -15,8 +15,6 @@ struct Release {
   std::string_view commit{};     // of the engine; empty: its wheel does not say
   std::vector<LibraryPin> pins;  // kernel libraries that the rules and bytes were taken from
   std::string_view changes;      // in one line
-  // The answers and bytes that this release's own wheel gave and that equal ours; empty: none yet.
-  std::string_view executed{};
   // Changes the rules of the release before; null: they stay. That of the first writes them all.
   void (*apply)(RuleSet& rules) = nullptr;
 

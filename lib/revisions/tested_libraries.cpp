@@ -103,14 +103,6 @@ std::string pins_text(std::span<const LibraryPin> pins) {
   return text;
 }
 
-std::vector<TestedLibrary> tested_with(std::string_view package) {
-  std::vector<TestedLibrary> rows;
-  for (const TestedLibrary& row : tested_libraries()) {
-    if (row.library == distribution_of(package)) rows.push_back(row);
-  }
-  return rows;
-}
-
 std::span<const TestedLibrary> tested_libraries() {
   static const std::vector<TestedLibrary> kTable = table();
   return kTable;

@@ -27,9 +27,6 @@ struct TestedLibrary {
 // "flashinfer 0.6.18, triton_kernels 3.5.1 (CUDA)"
 [[nodiscard]] std::string pins_text(std::span<const LibraryPin> pins);
 
-// The rows of a package's library.
-[[nodiscard]] std::vector<TestedLibrary> tested_with(std::string_view package);
-
 // A version of a library that the layout's bytes depend on, with which the layout was not tested.
 struct UntestedVersion {
   std::string_view library;              // as distributions spell it: "humming-kernels"

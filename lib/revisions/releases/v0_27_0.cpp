@@ -202,7 +202,6 @@ const Release kRelease0270 = {
     .changes =
         "AITER's Triton kernel; gfx1250; SiTU; emulation for generic models; the generic "
         "method for every mxfp4 model but gpt-oss, Kimi-K3 and AutoRound",
-    .executed = "14,363 of 14,363 decisions with traces; on a CPU, bytes of layouts",
     .apply =
         [](RuleSet& rules) {
           add_aiter_triton(rules);
@@ -233,7 +232,6 @@ const Release kRelease0271 = {
     .commit = "6e448d0ea",
     .pins = {{"flashinfer", "0.6.16.post3"}, {"humming-kernels", "0.1.10"}},
     .changes = "no rule",
-    .executed = "14,363 of 14,363 decisions with traces; on a CPU, bytes of layouts",
 };
 
 }  // namespace mxfp4

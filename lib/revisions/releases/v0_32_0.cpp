@@ -177,7 +177,6 @@ const Release kRelease0320 = {
         "falls back to bf16 activations; HUMMING listed, first on sm90; MARLIN before TRITON "
         "on sm12x, TRITON there by name; CUTLASS_MXFP4_MXFP4 and FLASHINFER_MOE_EP_*; the generic "
         "method serves compressed-tensors with dynamic FP8 activations",
-    .executed = "14,994 of 14,994 decisions with traces; on a CPU, bytes of layouts",
     .apply =
         [](RuleSet& rules) {
           add_backends(rules);
