@@ -73,25 +73,19 @@ std::vector<std::string_view> stock_on(const RuleSet& rules, std::string_view pa
   return platforms;
 }
 
-std::string_view style_text(Style style) {
-  switch (style) {
-    case Style::kGptOss:
-      return "hub form: model.layers.N.mlp.experts.gate_up_proj_blocks, ..._scales, ..._bias";
-    case Style::kGptOssOriginal:
-      return "original form: block.N.mlp.mlp1_weight.blocks, ...";
-    case Style::kDeepseekV4:
-      return "layers.N.ffn.experts.K.w1.weight and .scale, also mtp.N";
-    case Style::kQuark:
-      return "...experts.K.gate_proj.weight and .weight_scale; gpt-oss per expert or stacked";
-    case Style::kCompressedTensors:
-      return "...experts.K.gate_proj.weight_packed and .weight_scale";
-    case Style::kMxfp4:
-      return "generic: ...experts.K.gate_proj.weight and .weight_scale";
-    case Style::kLoaded:
-      return "already stacked as the engine names them: PREFIX.w13_weight, ...";
-  }
-  return "";
-}
+// A style, and its tensors' names.
+constexpr std::pair<Style, std::string_view> kTensorNames[] = {
+    {Style::kGptOss,
+     "hub form: model.layers.N.mlp.experts.gate_up_proj_blocks, ..._scales, ..._bias"},
+    {Style::kGptOssOriginal, "original form: block.N.mlp.mlp1_weight.blocks, ..."},
+    {Style::kDeepseekV4, "layers.N.ffn.experts.K.w1.weight and .scale, also mtp.N"},
+    {Style::kQuark,
+     "...experts.K.gate_proj.weight and .weight_scale; gpt-oss per expert or stacked"},
+    {Style::kCompressedTensors, "...experts.K.gate_proj.weight_packed and .weight_scale"},
+    {Style::kMxfp4, "generic: ...experts.K.gate_proj.weight and .weight_scale"},
+    {Style::kLoaded, "already stacked as the engine names them: PREFIX.w13_weight, ..."},
+};
+static_assert(std::size(kTensorNames) == kAllStyles.size());
 
 ListRows variable_rows(const ListQuestion& question) {
   ListRows rows;
@@ -146,8 +140,8 @@ ListRows machine_rows(const ListQuestion&) {
 
 ListRows style_rows(const ListQuestion&) {
   ListRows rows;
-  for (const Style style : kAllStyles) {
-    rows.push_back({{{"style", style_name(style)}, {"tensor_names", style_text(style)}}});
+  for (const auto& [style, names] : kTensorNames) {
+    rows.push_back({{{"style", style_name(style)}, {"tensor_names", names}}});
   }
   return rows;
 }

@@ -1,6 +1,5 @@
 #include "lib/core/deployment_facts.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace mxfp4 {
@@ -174,10 +173,5 @@ std::string FactRow::manifest_key() const {
 }
 
 std::span<const FactRow> deployment_facts() { return kFacts; }
-
-const FactRow* find_fact(FactKind kind) {
-  const auto found = std::ranges::find(kFacts, kind, &FactRow::kind);
-  return found == kFacts.end() ? nullptr : &*found;
-}
 
 }  // namespace mxfp4

@@ -85,9 +85,6 @@ struct FactRow {
 // All rows, in the order in which manifests and batches have them.
 [[nodiscard]] std::span<const FactRow> deployment_facts();
 
-// Null for a kind that has no row.
-[[nodiscard]] const FactRow* find_fact(FactKind kind);
-
 // The member of a deployment that holds the fact.
 template <class Value>
 [[nodiscard]] Value& fact_in(Deployment& deployment, FactMembers<Value, Deployment> members) {

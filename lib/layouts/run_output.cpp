@@ -47,20 +47,6 @@ int64_t most_scratch_bytes(const Program& program) {
 
 }  // namespace
 
-SlotBytes SlotBytes::granule(int64_t g, int64_t granules) const {
-  SlotBytes part;
-  for (Slot slot : kAllSlots) {
-    const ConstBytes whole = (*this)[slot];
-    const size_t size = whole.size() / static_cast<size_t>(granules);
-    part.set(slot, whole.subspan(static_cast<size_t>(g) * size, size));
-  }
-  return part;
-}
-
-int64_t granule_count(const Output& output, int64_t num_experts) {
-  return output.experts_per_granule == 0 ? 0 : num_experts / output.experts_per_granule;
-}
-
 std::span<const Slot> slots_read(const Output& output) {
   if (output.combination) return output.combination->slots;
   return {&output.slot, 1};

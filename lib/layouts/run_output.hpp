@@ -20,16 +20,10 @@ class SlotBytes {
   [[nodiscard]] ConstBytes operator[](Slot slot) const { return bytes_[index(slot)]; }
   void set(Slot slot, ConstBytes bytes) { bytes_[index(slot)] = bytes; }
 
-  // The part of granule `g` when every slot holds `granules` granules.
-  [[nodiscard]] SlotBytes granule(int64_t g, int64_t granules) const;
-
  private:
   static size_t index(Slot slot) { return static_cast<size_t>(slot); }
   std::array<ConstBytes, kAllSlots.size()> bytes_{};
 };
-
-// Granules of an output in a layer of `num_experts` experts.
-[[nodiscard]] int64_t granule_count(const Output& output, int64_t num_experts);
 
 // The slots that run_forward reads, in order; the first is the output's own.
 [[nodiscard]] std::span<const Slot> slots_read(const Output& output);

@@ -369,15 +369,4 @@ bool is_sound(std::span<const uint32_t> plan, int64_t in_bytes, int64_t out_byte
          (plan[kGatherMap] == 0 || map_lies_in(plan));
 }
 
-void run_gather_plan(std::span<const uint32_t> plan, ConstBytes in, MutableBytes out) {
-  const uint32_t step = gather_at_once(plan.data());
-  const uint32_t granules = word(std::ssize(out)) / plan[kGatherOutBytes];
-  const uint32_t total = (plan[kGatherOutBytes] + 3) / 4;
-  for (uint32_t at = 0; at < total; at += step) {
-    gather_words(plan.data(), reinterpret_cast<const unsigned char*>(in.data()),
-                 plan[kGatherInBytes], reinterpret_cast<unsigned char*>(out.data()),
-                 plan[kGatherOutBytes], granules, at);
-  }
-}
-
 }  // namespace mxfp4

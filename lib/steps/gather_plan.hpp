@@ -1,6 +1,6 @@
 // A program as one gather: for each nibble of the output, where in the input it comes from, what fills
 // it, and which element map it goes through. It is a list of 32-bit words that one kernel reads
-// (lib/kernels/gather_source.h), on a GPU or, for tests, here. No layout has code of its own in it.
+// (lib/kernels/gather_source.h), on a GPU or, in tests, on this machine. No layout has code of its own in it.
 //
 //   head       GatherHead's words
 //   chains     the operations from the output back to the element map (outer), and from there, or from
@@ -60,8 +60,5 @@ struct TakenRows {
 
 // Whether a granule's places are found once for several granules.
 [[nodiscard]] bool is_quick(const GatherPlan& plan);
-
-// The kernel on this machine, for the granules that `out` has room for. Requires is_sound().
-void run_gather_plan(std::span<const uint32_t> plan, ConstBytes in, MutableBytes out);
 
 }  // namespace mxfp4

@@ -13,6 +13,7 @@
 #include "lib/exec/buffer.hpp"
 #include "lib/layouts/run_output.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "tests/golden/granules.hpp"
 #include "tests/property/target_space.hpp"
 
 namespace mxfp4 {
@@ -74,7 +75,8 @@ SlotBytes granule_of(const Case& item, int64_t granule) {
   SlotBytes whole;
   size_t at = 0;
   for (Slot slot : slots_read(item.output)) whole.set(slot, item.in[at++]);
-  return whole.granule(granule, granule_count(item.output, item.input.loaded.dims.num_experts));
+  return test::granule_of(whole, granule,
+                          test::granule_count(item.output, item.input.loaded.dims.num_experts));
 }
 
 // Copies in `calls` calls: the C library copies a large block in another way than an
@@ -96,7 +98,7 @@ void run_copy(benchmark::State& state, Case& item, int64_t calls) {
 void run_layout(benchmark::State& state, Case& item, bool invert) {
   fill(item);
   std::vector<std::byte> scratch(static_cast<size_t>(scratch_bytes(item.output)));
-  const int64_t granules = granule_count(item.output, item.input.loaded.dims.num_experts);
+  const int64_t granules = test::granule_count(item.output, item.input.loaded.dims.num_experts);
   const auto out_bytes = static_cast<size_t>(item.output.program.out_bytes());
   const auto in_bytes = static_cast<size_t>(item.output.program.in_bytes());
   for (auto _ : state) {

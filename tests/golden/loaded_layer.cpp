@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "tests/golden/granules.hpp"
+
 namespace mxfp4::test {
 namespace {
 
@@ -95,7 +97,7 @@ Tensors run_layout(const Layout& layout, const LayoutInput& input, const LoadedL
     tensor.bytes.assign(static_cast<size_t>(granules) * size, poison);
     std::vector<std::byte> scratch(static_cast<size_t>(scratch_bytes(output)), poison);
     for (int64_t g = 0; g < granules; ++g) {
-      const SlotBytes granule = whole.granule(g, granules);
+      const SlotBytes granule = granule_of(whole, g, granules);
       if (checks_data(layout)) {
         for (Slot slot : slots_read(output))
           (void)check_granule(layout, input, slot, granule[slot]);

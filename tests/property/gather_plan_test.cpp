@@ -29,6 +29,18 @@ std::vector<std::byte> by_program(const Program& program, ConstBytes in) {
   return out;
 }
 
+// The kernel on this machine, for the granules that `out` has room for. Requires is_sound().
+void run_gather_plan(std::span<const uint32_t> plan, ConstBytes in, MutableBytes out) {
+  const uint32_t step = gather_at_once(plan.data());
+  const uint32_t granules = static_cast<uint32_t>(out.size()) / plan[kGatherOutBytes];
+  const uint32_t total = (plan[kGatherOutBytes] + 3) / 4;
+  for (uint32_t at = 0; at < total; at += step) {
+    gather_words(plan.data(), reinterpret_cast<const unsigned char*>(in.data()),
+                 plan[kGatherInBytes], reinterpret_cast<unsigned char*>(out.data()),
+                 plan[kGatherOutBytes], granules, at);
+  }
+}
+
 // What the plan makes, with guards around that must be untouched.
 std::vector<std::byte> by_plan(const GatherPlan& plan, ConstBytes in, int64_t out_bytes) {
   std::vector<std::byte> room(static_cast<size_t>(out_bytes + 2 * kGuardBytes), kGuard);
