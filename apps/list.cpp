@@ -15,6 +15,7 @@
 #include "formats/decision/request_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/suggest.hpp"
+#include "lib/layouts/all_layouts.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/output.hpp"

@@ -8,43 +8,22 @@
 
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/layouts/all_layouts.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/plan/plan.hpp"
-#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-void require_equal(std::string_view key, std::string_view found, std::string_view expected,
-                   std::string_view by) {
-  if (found == expected) return;
-  throw Error::input(
-      fmt::format("{}: {}, expected {} by {}", key, in_quotes(found), in_quotes(expected), by));
-}
-
-// The revision determines the commit and the layout, the layout its kernel library.
-void check_rules(const Manifest& manifest, const Layout* layout) {
-  if (layout != nullptr) {
-    require_equal("kernel_library", manifest.kernel_library, kernel_library_of(*layout),
-                  manifest.layout);
-  }
-  const Release* release = find_release(manifest.revision);
-  if (release == nullptr) return;  // of a newer program; only the layout determines the bytes
-  const RuleSet& rules = rules_of(*release);
-  if (rules.engine == Engine::kVllm) {
-    require_equal("vllm_commit", manifest.vllm_commit, rules.commit, manifest.revision);
-  }
-  if (layout == nullptr) return;
-  const LayoutRow* row = find_layout_row(rules, manifest.target);
-  if (row == nullptr || row->layout == nullptr) {
-    throw Error::input(fmt::format("layout: {}, but {} defines no layout for {}",
-                                   in_quotes(manifest.layout), manifest.revision,
-                                   backend_name(manifest.target.backend)));
-  }
-  require_equal("layout", manifest.layout, id_of(*row->layout), manifest.revision);
+// The layout says whose kernel reads it.
+void check_library(const Manifest& manifest, const Layout* layout) {
+  if (layout == nullptr || manifest.kernel_library == kernel_library_of(*layout)) return;
+  throw Error::input(fmt::format("kernel_library: {}, expected {} by {}",
+                                 in_quotes(manifest.kernel_library),
+                                 in_quotes(kernel_library_of(*layout)), manifest.layout));
 }
 
 // The recipe's parameters follow from the target, as far as the layout reads it.
@@ -108,7 +87,7 @@ std::vector<Output> outputs_of(const Manifest& manifest, const ManifestLayer& la
 
 void check_layout_facts(const Manifest& manifest) {
   const Layout* layout = layout_of(manifest);
-  check_rules(manifest, layout);
+  check_library(manifest, layout);
   // Most layers have one recipe: the outputs are made once for each.
   const Recipe* made = nullptr;
   std::vector<Output> outputs;

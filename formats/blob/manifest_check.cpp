@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "lib/core/backend.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
-#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -15,6 +15,7 @@
 #include "formats/decision/recipes.hpp"
 #include "formats/decision/request_json.hpp"
 #include "lib/core/error.hpp"
+#include "lib/layouts/all_layouts.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/resolve.hpp"

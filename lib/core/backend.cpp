@@ -97,6 +97,10 @@ std::optional<Engine> engine_from_name(std::string_view name) {
   return find_name<Engine>(kEngineNames, name);
 }
 
+Engine engine_of_revision(std::string_view name) {
+  return name.starts_with("sglang-") ? Engine::kSglang : Engine::kVllm;
+}
+
 std::string_view family_name(Family family) { return kFamilyNames[static_cast<size_t>(family)]; }
 
 std::optional<Family> family_from_name(std::string_view name) {

@@ -16,6 +16,8 @@ enum class Engine : uint8_t { kVllm, kSglang };
 [[nodiscard]] std::string_view engine_name(Engine engine);   // "vllm", "sglang"
 [[nodiscard]] std::string_view engine_title(Engine engine);  // "vLLM", "SGLang"
 [[nodiscard]] std::optional<Engine> engine_from_name(std::string_view name);
+// The engine that a revision's name means: SGLang for "sglang-...", else vLLM.
+[[nodiscard]] Engine engine_of_revision(std::string_view name);
 
 enum class Backend : uint8_t {
   NONE,

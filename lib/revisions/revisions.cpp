@@ -9,7 +9,6 @@
 
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
-#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -105,18 +104,6 @@ const RuleSet& rules_at(size_t index, Built& built) {
   return *rules;
 }
 
-std::vector<const Layout*> collect_layouts() {
-  std::vector<const Layout*> layouts;
-  for (const RuleSet* rules : all_revisions()) {
-    for (const LayoutRow& row : rules->layouts) {
-      if (row.layout != nullptr) layouts.push_back(row.layout);
-    }
-  }
-  std::ranges::sort(layouts, {}, [](const Layout* layout) { return id_of(*layout); });
-  layouts.erase(std::unique(layouts.begin(), layouts.end()), layouts.end());
-  return layouts;
-}
-
 }  // namespace
 
 std::string_view Release::version() const {
@@ -146,10 +133,6 @@ const Release& newest_release(Engine engine) {
   const auto newest = std::find_if(chain.rbegin(), chain.rend(),
                                    [](const Release* r) { return !r->version().empty(); });
   return newest == chain.rend() ? *chain.front() : **newest;
-}
-
-Engine engine_of_revision(std::string_view name) {
-  return name.starts_with(kSglangPrefix) ? Engine::kSglang : Engine::kVllm;
 }
 
 const Release* find_release(std::string_view name) {
@@ -208,18 +191,6 @@ const RuleSet& revision_by_name(std::string_view name) {
   if (is_newer_release(name)) return default_revision(engine_of_revision(name));
   throw Error::usage(fmt::format("unknown revision '{}'", name))
       .hint(fmt::format("the nearest is {}", nearest_release(name).name));
-}
-
-std::span<const Layout* const> all_layouts() {
-  static const std::vector<const Layout*> kLayouts = collect_layouts();
-  return kLayouts;
-}
-
-const Layout* layout_by_id(std::string_view id) {
-  for (const Layout* layout : all_layouts()) {
-    if (id_of(*layout) == id) return layout;
-  }
-  return nullptr;
 }
 
 }  // namespace mxfp4

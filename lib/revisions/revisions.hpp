@@ -13,8 +13,6 @@
 
 namespace mxfp4 {
 
-struct Layout;
-
 // All revisions of an engine, oldest first.
 [[nodiscard]] std::span<const Release* const> releases_of(Engine engine);
 // All revisions of every engine, one engine behind the other.
@@ -24,8 +22,6 @@ struct Layout;
 [[nodiscard]] const Release* release_before(const Release& release);
 // The newest release; commits of main do not count.
 [[nodiscard]] const Release& newest_release(Engine engine = Engine::kVllm);
-// The engine that a revision's name means: SGLang for "sglang-...", else vLLM.
-[[nodiscard]] Engine engine_of_revision(std::string_view name);
 // By "vllm-0.33.0", "v0.33.0", "0.33.0", a build of one ("0.33.0+cu129", "v0.33.0-cu130"), a
 // commit's name or its hash, or "sglang-0.5.23"; null when there is none.
 [[nodiscard]] const Release* find_release(std::string_view name);
@@ -45,11 +41,5 @@ struct Layout;
 // proves at the engine's first start that they hold. Throws Error::usage for another name; the hint is
 // the nearest release.
 [[nodiscard]] const RuleSet& revision_by_name(std::string_view name);
-
-// Every layout that any revision's table names, each once, ordered by id; also those that only
-// older revisions use.
-[[nodiscard]] std::span<const Layout* const> all_layouts();
-// Null when there is none. Blobs are read by nothing but this id.
-[[nodiscard]] const Layout* layout_by_id(std::string_view id);
 
 }  // namespace mxfp4

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "lib/exec/buffer.hpp"
+#include "lib/layouts/all_layouts.hpp"
 #include "lib/layouts/run_output.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/golden/granules.hpp"

@@ -1,8 +1,8 @@
 // The memory of every layout's schedules is within the bound that a run reckons with beforehand.
 #include <gtest/gtest.h>
 
+#include "lib/layouts/all_layouts.hpp"
 #include "lib/layouts/run_output.hpp"
-#include "lib/revisions/revisions.hpp"
 #include "tests/property/target_space.hpp"
 
 namespace mxfp4::test {

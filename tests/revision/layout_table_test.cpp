@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "lib/core/error.hpp"
+#include "lib/layouts/all_layouts.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -85,18 +86,24 @@ TEST(LayoutTable, ConditionsAskVariablesByTheirTable) {
 }
 
 TEST(LayoutTable, LayoutsDescribeThemselves) {
+  std::set<const Layout*> used{nullptr};
+  for (const RuleSet* rules : all_revisions()) {
+    for (const LayoutRow& row : rules->layouts) used.insert(row.layout);
+  }
   std::set<std::string_view> ids;
   for (const Layout* layout : all_layouts()) {
     SCOPED_TRACE(layout->id);
     EXPECT_FALSE(layout->id.empty());
     EXPECT_TRUE(ids.insert(layout->id).second) << "two layouts have this id";
     EXPECT_EQ(layout_by_id(layout->id), layout);
+    EXPECT_EQ(used.erase(layout), 1U) << "no release has this layout";
     for (std::string_view text :
          {layout->outputs_doc, layout->formula, layout->preconditions, layout->source}) {
       EXPECT_FALSE(text.empty());
     }
     EXPECT_NE(layout->outputs, nullptr);
   }
+  EXPECT_EQ(used, std::set<const Layout*>{nullptr}) << "a layout is missing in all_layouts()";
 }
 
 }  // namespace

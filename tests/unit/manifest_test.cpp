@@ -41,19 +41,6 @@ TEST(Manifest, EveryChangedByteIsSeen) {
   }
 }
 
-TEST(Manifest, HoldsTheLayoutOfItsRevision) {
-  Manifest manifest = sample_manifest({});
-  manifest.revision = "vllm-2026-05-18";
-  manifest.vllm_commit = revision_by_name(manifest.revision).commit;
-  manifest.layout = "identity";
-  manifest.kernel_library = kernel_library_of(*layout_of(manifest));
-  const auto refused = [&] { return message_of([&] { check_layout_facts(manifest); }); };
-  EXPECT_EQ(refused(), "layout: \"identity\", expected \"marlin/w4a16\" by vllm-2026-05-18");
-  manifest.target.backend = Backend::CPU;
-  manifest.target.family = Family::kGeneric;
-  EXPECT_EQ(refused(), "layout: \"identity\", but vllm-2026-05-18 defines no layout for CPU");
-}
-
 TEST(Manifest, KnowsNamesOfLayerFiles) {
   for (const int64_t index : {0, 7, 99'999, 100'000, 1'234'567}) {
     for (const bool zstd : {false, true}) {
