@@ -7,6 +7,7 @@
 
 #include "formats/json/strict_json.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 #include "lib/load/loaded_style.hpp"

@@ -11,6 +11,7 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/restored_slots.hpp"
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/describe_published.hpp"
 #include "lib/load/style_rows.hpp"

@@ -16,6 +16,7 @@
 #include "formats/json/strict_json.hpp"
 #include "formats/os/file.hpp"
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 

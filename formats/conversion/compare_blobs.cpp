@@ -9,6 +9,7 @@
 #include "formats/blob/blob_check.hpp"
 #include "formats/conversion/first_difference.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

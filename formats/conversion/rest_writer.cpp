@@ -17,6 +17,7 @@
 #include "formats/safetensors/safetensors_header.hpp"
 #include "formats/source/natural_order.hpp"
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/buffer.hpp"
 

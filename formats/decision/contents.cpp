@@ -6,6 +6,7 @@
 #include <set>
 
 #include "formats/blob/blob_reader.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

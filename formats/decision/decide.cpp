@@ -9,6 +9,7 @@
 
 #include "formats/decision/layout_choice.hpp"
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/load/style_rows.hpp"

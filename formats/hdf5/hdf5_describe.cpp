@@ -9,6 +9,7 @@
 
 #include "formats/hdf5/hdf5_handle.hpp"
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/text.hpp"
 
 namespace mxfp4 {

@@ -15,6 +15,7 @@
 #include "formats/os/child_process.hpp"
 #include "formats/os/positioned_file.hpp"
 #include "formats/source/natural_order.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 

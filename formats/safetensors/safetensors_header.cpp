@@ -11,6 +11,7 @@
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 

@@ -13,11 +13,11 @@ struct Row {
 
 // In the order of the enumeration, so that a type is its own index.
 constexpr std::array kRows = {
+    Row{DType::kU8, "U8", 8},
     Row{DType::kBool, "BOOL", 8},
     Row{DType::kF4, "F4", 4},
     Row{DType::kF6E2M3, "F6_E2M3", 6},
     Row{DType::kF6E3M2, "F6_E3M2", 6},
-    Row{DType::kU8, "U8", 8},
     Row{DType::kI8, "I8", 8},
     Row{DType::kF8E5M2, "F8_E5M2", 8},
     Row{DType::kF8E4M3, "F8_E4M3", 8},

@@ -8,11 +8,11 @@
 namespace mxfp4 {
 
 enum class DType : uint8_t {
+  kU8,  // first: what a TensorSpec has by itself
   kBool,
   kF4,  // two elements a byte; shapes count elements
   kF6E2M3,
   kF6E3M2,
-  kU8,
   kI8,
   kF8E5M2,
   kF8E4M3,

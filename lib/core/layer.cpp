@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

@@ -9,9 +9,9 @@
 #include <span>
 #include <string>
 
-#include "lib/core/dtype.hpp"
-
 namespace mxfp4 {
+
+enum class DType : uint8_t;  // dtype.hpp: who names a type includes that
 
 // Numbers in files are little-endian, and are read as they lie there.
 static_assert(std::endian::native == std::endian::little);
@@ -47,7 +47,7 @@ class Shape {
 };
 
 struct TensorSpec {
-  DType dtype = DType::kU8;
+  DType dtype{};  // kU8
   Shape shape;
 
   // Size in bytes. Throws Error::input on overflow, or when a sub-byte type does not fill its last

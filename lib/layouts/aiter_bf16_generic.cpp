@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/layouts/aiter_common.hpp"
 #include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/layout.hpp"

@@ -2,6 +2,7 @@
 // the axes of the tile map behind it.
 #include "lib/layouts/aiter_common.hpp"
 
+#include "lib/core/dtype.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/float_bits.hpp"
 #include "lib/layouts/aiter_layouts.hpp"

@@ -2,6 +2,7 @@
 //
 // Example: code 127 (1.0) -> 0x3F800000 -> bytes 00 00 80 3F. Code 0 gives +0.0 and code 255 +inf,
 // as in the reference; the shift is injective, so the inverse v = word >> 23 is exact.
+#include "lib/core/dtype.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/slot_outputs.hpp"

@@ -13,6 +13,7 @@
 // The permutation loses nothing: every byte of a scale passes, 0 and 255, too.
 #include <fmt/format.h>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/other_layouts.hpp"

@@ -5,6 +5,7 @@
 //
 // Example, N = 256: the scale (3, 6) is byte 2 of word 1*256 + 3.
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/slot_outputs.hpp"

@@ -25,6 +25,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/float_bits.hpp"
 #include "lib/layouts/block_scale_swizzle.hpp"
 #include "lib/layouts/flashinfer_common.hpp"

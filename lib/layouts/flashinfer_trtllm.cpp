@@ -2,6 +2,7 @@
 // tiles of 128, scales put in the 128 x 4 tile order of block_scale_swizzle.hpp.
 //
 // Example: w13 rows 0..9 come from loaded rows 1 5 9 13 17 21 25 29 0 4 (gpt_oss).
+#include "lib/core/dtype.hpp"
 #include "lib/layouts/block_scale_swizzle.hpp"
 #include "lib/layouts/flashinfer_common.hpp"
 #include "lib/layouts/flashinfer_layouts.hpp"

@@ -17,6 +17,7 @@
 // Example: the scale (n, g) = (10, g) goes to [g][17].
 #include <fmt/format.h>
 
+#include "lib/core/dtype.hpp"
 #include "lib/layouts/humming_common.hpp"
 #include "lib/layouts/humming_layouts.hpp"
 #include "lib/layouts/layout.hpp"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/slot_outputs.hpp"

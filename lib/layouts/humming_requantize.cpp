@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/float_bits.hpp"
 

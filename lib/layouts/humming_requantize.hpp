@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/core/dtype.hpp"
 #include "lib/layouts/output.hpp"
 
 namespace mxfp4 {

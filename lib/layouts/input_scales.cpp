@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

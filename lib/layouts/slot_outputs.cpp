@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/steps/recodings.hpp"
 

@@ -3,6 +3,7 @@
 #include "lib/layouts/triton_common.hpp"
 
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/layouts/input_scales.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 

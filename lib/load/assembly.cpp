@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/float_bits.hpp"
 #include "lib/load/slice.hpp"

@@ -6,6 +6,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/expert_name.hpp"
 #include "lib/core/text.hpp"

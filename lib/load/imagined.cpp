@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/block_names.hpp"
 #include "lib/load/config_check.hpp"

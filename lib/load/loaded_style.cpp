@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "lib/core/checked.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/config_check.hpp"
 #include "lib/load/layer_table.hpp"

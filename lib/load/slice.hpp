@@ -70,8 +70,8 @@ struct Assembly {
   std::byte fill{0};
   std::vector<ByteRect> tails;  // padding of another byte
   std::byte tail_fill{0};
-  std::vector<CopyRect> rects;               // in stored bytes, from the top of `loaded` down
-  DType from = DType::kU8, to = DType::kU8;  // element conversion of biases, after the copy
+  std::vector<CopyRect> rects;  // in stored bytes, from the top of `loaded` down
+  DType from{}, to{};           // element conversion of biases, after the copy
 
   // True when loaded == stored byte for byte, so that no copy is needed.
   [[nodiscard]] bool identity() const;

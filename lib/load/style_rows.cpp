@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lib/core/dtype.hpp"
+
 namespace mxfp4 {
 namespace {
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/core/dtype.hpp"
+
 namespace mxfp4 {
 namespace {
 

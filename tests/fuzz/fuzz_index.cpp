@@ -13,6 +13,7 @@
 #include "formats/blob/manifest.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/safetensors/weight_map.hpp"
+#include "lib/core/dtype.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 namespace {

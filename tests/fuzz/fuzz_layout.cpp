@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/run_output.hpp"

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "lib/core/dtype.hpp"
+
 namespace mxfp4::test {
 namespace {
 

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "lib/core/backend.hpp"
+#include "lib/core/dtype.hpp"
 #include "tests/testdata.hpp"
 
 namespace mxfp4::test {

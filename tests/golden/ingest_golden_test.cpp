@@ -11,6 +11,7 @@
 #include "formats/checksum/sha256.hpp"
 #include "formats/config/config_json.hpp"
 #include "formats/source/source.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/load/find_layers.hpp"
 #include "lib/load/slice.hpp"
 #include "tests/testdata.hpp"

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/aiter_layouts.hpp"
 #include "tests/testdata.hpp"

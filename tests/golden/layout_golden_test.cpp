@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "lib/core/dtype.hpp"
 #include "lib/layouts/block_scale_swizzle.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/revisions/revisions.hpp"

@@ -12,6 +12,7 @@
 
 #include "formats/config/config_json.hpp"
 #include "formats/decision/decide.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/revisions/revisions.hpp"

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "lib/core/dtype.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"

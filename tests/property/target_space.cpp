@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/revisions/revisions.hpp"

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/slice.hpp"
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/find_layers.hpp"
 

@@ -13,6 +13,7 @@
 
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/checksum/sha256.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "tests/unit/containers.hpp"
 #include "tests/unit/hex.hpp"

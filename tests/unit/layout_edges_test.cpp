@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/flashinfer_layouts.hpp"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/dtype.hpp"
 #include "lib/load/find_layers.hpp"
 #include "tests/unit/found_layers.hpp"
 

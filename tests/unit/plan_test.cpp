@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/plan/frames.hpp"

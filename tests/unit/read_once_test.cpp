@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/conversion/repacker.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/load/find_layers.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/plan/plan.hpp"

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/dtype.hpp"
+
 namespace mxfp4 {
 namespace {
 

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "formats/checkpoint/safetensors_source.hpp"
+#include "lib/core/dtype.hpp"
 #include "tests/unit/containers.hpp"
 
 namespace mxfp4 {

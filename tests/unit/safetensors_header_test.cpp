@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "tests/unit/test_bytes.hpp"
 

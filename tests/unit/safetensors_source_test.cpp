@@ -13,6 +13,7 @@
 #include "formats/checksum/sha256.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "formats/source/natural_order.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "tests/unit/containers.hpp"
 #include "tests/unit/scratch_path.hpp"

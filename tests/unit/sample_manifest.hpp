@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4::test {
