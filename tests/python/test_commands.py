@@ -1,5 +1,7 @@
 """The program as functions, and the commands that belong to the package."""
 import os
+import pydoc
+import re
 import shutil
 import subprocess
 import sys
@@ -56,6 +58,19 @@ class Commands(unittest.TestCase):
         self.assertFalse(os.path.exists("commands-never"))
         with self.assertRaises(ArgumentError):
             mxfp4_repack.convert(self.model, "commands-never", json=True)
+
+    def test_help_has_every_keyword(self):
+        fixed = {"output", "json", "progress", "color", "quiet", "help", "help-all"}  # arguments, and what a function answers
+        for name in ("convert", "diff", "explain", "finalize", "fits", "inspect", "list", "unpack", "verify"):
+            said = subprocess.run([os.environ["BIN"], name, "--help-all"], capture_output=True, text=True, check=True).stdout
+            flags = set(re.findall(r"(?m)^  (?:-\w, )?--([a-z0-9-]+)", said)) - fixed
+            shown = set(re.findall(r"(?m)^ +(?:-\w, )?--([a-z0-9-]+)", pydoc.plain(pydoc.render_doc(getattr(mxfp4_repack, name)))))
+            self.assertEqual(shown, flags, name)
+            self.assertTrue(flags or name == "diff")
+        script = "import mxfp4_repack, pydoc; print(pydoc.render_doc(mxfp4_repack.convert))"
+        without = subprocess.run([sys.executable, "-c", script], env={**os.environ, "MXFP4_REPACK": "/no/program"}, capture_output=True, text=True)
+        self.assertIn("Repacks the experts", without.stdout, without.stderr)
+        self.assertNotIn("--arch", without.stdout)
 
     def test_paths_and_values_that_begin_with_a_dash(self):
         """None of them is read as a flag."""

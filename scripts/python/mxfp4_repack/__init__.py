@@ -64,6 +64,8 @@ def __getattr__(name: str) -> Any:
         from mxfp4_repack.errors import DependencyError
         raise DependencyError(__name__, name, f"needs the package {error.name}") from None
     value = getattr(home, attribute)
+    if module == "commands" and name != "Answer":
+        home.add_flags(value, name)  # for help()
     globals()[name] = value
     return value
 

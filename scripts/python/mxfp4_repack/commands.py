@@ -4,13 +4,14 @@ return its JSON as an Answer.
     made = mxfp4_repack.convert("gpt-oss-20b/", "packed/", arch="sm90", tp_size=2, progress=print)
     print(made.backend, made.stored_bytes)
 
-A keyword is the flag of the same name (man 1 mxfp4-repack, or `mxfp4-repack COMMAND --help-all`): True gives
+A keyword is the flag of the same name, and help(mxfp4_repack.convert) lists them: True gives
 the flag alone, a list or a mapping gives it once for each item (layers and libs: once, with commas), None and
 False leave it out. If the program refuses, the call raises CommandError; an argument that no program could be
 given is an ArgumentError, and a program that cannot be run a DependencyError.
 """
 from __future__ import annotations
 
+import inspect as inspect_module
 import json
 import os
 import re
@@ -31,6 +32,7 @@ _PERCENT = re.compile(r"mxfp4-repack: +(\d+) %  ")
 _SECONDS_BETWEEN_CALLS = "0.2"
 _FLAG = re.compile("[a-z][a-z0-9_-]*")
 _NOT_FLAGS = ("json", "progress", "color", "quiet", "verbose", "batch", "help")  # would change what is parsed
+_NO_KEYWORDS = ("Examples", "Arguments", "Output", "Options")  # parts of --help-all
 _REPEATED = ("no_lib", "env", "knob")  # once for each item; others take commas
 
 
@@ -128,6 +130,21 @@ def list_table(what: str, name: Optional[str] = None, **flags: Any) -> Tuple[Map
             raise ArgumentError("", key, f"{text!r}, expected a name")
     document = _run("list", [word(text, key) for key, text in words.items()], flags)
     return tuple(document[what])
+
+
+def add_flags(function: Callable[..., Any], command: str) -> None:
+    """Adds the flags of `command` to the function's documentation, in the words of the program's own help. Without a
+    program nothing is added; a call says what is missing."""
+    try:
+        said = subprocess.run([find_program(), command, "--help-all"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, encoding="utf-8", errors="replace").stdout
+    except (OSError, DependencyError):
+        return
+    parts = [part.strip("\n") for part in said.split("\n\n") if re.match(r"\w[^\n]*:\n +-", part)]
+    parts = [part for part in parts if not part.startswith(_NO_KEYWORDS)]
+    if parts:
+        text = "\n\n".join(["Flags; tp_size=2 is --tp-size 2, force=True is --force:", *parts])
+        function.__doc__ = f"{inspect_module.cleandoc(function.__doc__ or '')}\n\n{text}"
 
 
 def _path(path: PathLike, key: str) -> str:
