@@ -14,7 +14,7 @@ batch() {
 started() { grep -c '^== started' "out/logs/$1.log"; }
 
 batch 3
-grep -qx 'convert-many: 2 of 5 failed; logs in out/logs' stdout || fail 'no summary'
+grep -qx 'convert-many: 2 of 5 failed: bad, worse; logs in out/logs' stdout || fail 'no summary'
 grep -qx 'convert-many: 2 will fail again: change what their lines name' stdout || fail 'failures that stay are not told'
 grep -q '^bad: failed, will come again, exit 3: bad/model.safetensors.index.json: ' stdout || fail 'no reason for bad'
 grep -q '^worse: failed, will come again, exit 3: worse/model-00001' stdout || fail 'no reason for worse'
@@ -58,6 +58,8 @@ grep -q '^killed: failed, may pass when tried again, exit 137' stdout || fail 'a
 grep -qx 'convert-many: 2 may pass: give the same command again' stdout || fail 'no word on trying again'
 sometimes 4 both full bad
 [ "$(grep -cE '^convert-many: 1 (will fail again|may pass)' stdout)" = 2 ] || fail 'the two kinds are not told apart'
+sometimes 3 names 1bad 2bad 3bad 4bad
+grep -qx 'convert-many: 4 of 4 failed: 1bad, 2bad, 3bad, ...; logs in names/logs' stdout || fail 'no names'
 
 # Nothing started: 2, one error, one hint.
 refused() {
