@@ -159,6 +159,8 @@ int already_complete(const ConvertOptions& options, const std::optional<Shard>& 
   return kOk;
 }
 
+constexpr const char* kAfterwards = "--resume goes on from what is complete";
+
 // Says how much of an interrupted run --resume will find.
 void report_unfinished(const std::filesystem::path& output, const Console& console) {
   try {
@@ -168,19 +170,24 @@ void report_unfinished(const std::filesystem::path& output, const Console& conso
   }
 }
 
-// Moves every byte, and returns how many seconds that took.
-double run_repack(Repack& repack, const std::filesystem::path& output, const Console& console) {
+// Moves every byte in `seconds`, and writes the manifests last, which completes OUT.
+RepackResult run_repack(Repack& repack, const std::filesystem::path& output, const Console& console,
+                        double& seconds) {
   Progress progress(console, repack.bytes_to_move());
   try {
     repack.run({.progress = [&](int64_t bytes) { progress.advance(bytes); },
                 .check_stop = check_interrupted});
+    progress.finish();
+    seconds = progress.seconds();
+    return repack.commit();
+  } catch (Error& error) {  // a full disk, say
+    if (error.kind() == ErrorKind::kOutput && error.hint_text().empty()) error.hint(kAfterwards);
+    throw;
   } catch (const Interrupted&) {
     progress.finish();
     report_unfinished(output, console);
     throw;
   }
-  progress.finish();
-  return progress.seconds();
 }
 
 }  // namespace
@@ -215,7 +222,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   RepackPlan plan = plan_repack(checkpoint, conversion, repack_as);
   for (const std::string& warning : plan.warnings) console.warn(warning);
   // From here on a signal leaves no half-made file, and --resume can go on after it.
-  watch_signals("--resume goes on from what is complete");
+  watch_signals(kAfterwards);
   keep_private(checkpoint.source->files());
   keep_private(plan.side_files);
 
@@ -250,10 +257,8 @@ int run_convert(const ConvertOptions& options, const Console& console) {
     console.note(fmt::format("{}: {} of {} layer files are complete; the others are written",
                              options.output.string(), repack.kept(), plan.files()));
   }
-  const double seconds = run_repack(repack, options.output, console);
-
-  // Commit: write the manifests last, which completes OUT.
-  const RepackResult result = repack.commit();
+  double seconds = 0;
+  const RepackResult result = run_repack(repack, options.output, console, seconds);
   say_summary(console, [&] {
     for (const std::string& warning : result.warnings) console.warn(warning);
     print_summary(options, plan, result, seconds,

@@ -56,9 +56,7 @@ class ConversionOutput {
   [[nodiscard]] const Directory& home() const { return sibling_.result(); }
   // Where the blob is written: home(), or a folder in it. Made if it is missing.
   [[nodiscard]] Directory blob() const;
-  void reserve(int64_t bytes) const {
-    sibling_.reserve(bytes, ", or fewer layers at a time: --shard I/N");
-  }
+  void reserve(int64_t bytes) const { sibling_.reserve(bytes); }
   // The free bytes of the file system, and a text that says what OUT held at first.
   [[nodiscard]] std::optional<int64_t> free_bytes() const { return sibling_.free_bytes(); }
   [[nodiscard]] const std::string& holds() const { return seen_.holds; }

@@ -348,7 +348,7 @@ void Sibling::require_writable() const {
       .in_file(at.string());
 }
 
-void Sibling::reserve(int64_t bytes, std::string_view otherwise) const {
+void Sibling::reserve(int64_t bytes) const {
   const std::optional<int64_t> available = free_bytes();
   if (!available || *available >= bytes) return;  // if it is not known, writing will fail
   throw Error::output(fmt::format("needs up to {}{}, the file system has {} free",
@@ -356,7 +356,7 @@ void Sibling::reserve(int64_t bytes, std::string_view otherwise) const {
                                   occupied() ? " beside what is there until it is complete" : "",
                                   human_bytes(*available)))
       .in_file(out_.string())
-      .hint(fmt::format("choose a directory on another file system{}", otherwise));
+      .hint("choose a directory on another file system");
 }
 
 }  // namespace mxfp4

@@ -64,9 +64,8 @@ class Sibling {
   [[nodiscard]] std::optional<int64_t> free_bytes() const;
   // Throws Error::output if the system does not let us create the sibling.
   void require_writable() const;
-  // Throws Error::output when the file system has less than `bytes` free; the hint ends
-  // with `otherwise`.
-  void reserve(int64_t bytes, std::string_view otherwise = {}) const;
+  // Throws Error::output when the file system has less than `bytes` free.
+  void reserve(int64_t bytes) const;
 
  private:
   void open(bool create);
