@@ -45,7 +45,7 @@ int print_version(const Console& console) {
     console.result_json(std::move(json));
     return kOk;
   }
-  console.result("mxfp4-repack " MXFP4_REPACK_VERSION "\n");
+  console.result("mxfp4-repack " MXFP4_REPACK_VERSION MXFP4_REPACK_HOME "\n");
   for (const char* name : {"schema_version", "command", "version"}) json.erase(name);
   if (verbose) console.result(fields_text(console, json, 2));
   return kOk;
