@@ -111,6 +111,8 @@ def kubectl(words):
     texts = [os.path.join(SOURCE, "scripts/batch/kubernetes-indexed-job.yaml"), os.path.join(SOURCE, "man/guide/kubernetes.md")]
     texts = "".join(open(path, encoding="utf-8").read() for path in texts)
     assert re.search(rf"^kind: {kind.capitalize()}\nmetadata:\n  name: {name}$", texts, re.M), words
+    if words[0] == "exec":
+        stand_in(words[words.index("--") + 1], words[words.index("--") + 2:])
     if words[0] == "logs":
         print("mxfp4-repack: 24 layers made from /models/gpt-oss-20b, 0 converted by vLLM")
 

@@ -1,6 +1,7 @@
 """mxfp4-repack-check: its screen and exit status, in an environment that says that it has an engine."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,15 @@ class Check(unittest.TestCase):
         done = self.check()
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (3, "", 1))
         self.assertRegex(done.stderr, "^mxfp4-repack-check: vLLM: neither it nor SGLang is installed for /")
+
+    def test_the_screen_of_the_page(self):
+        self.install_both()
+        self.convert("--arch", "sm90")
+        lines = self.check(self.model, "--tp-size", "2").stdout.replace(self.model, "gpt-oss-120b").splitlines()
+        with open(os.path.join(ROOT, "scripts", "python", "VLLM.md"), encoding="utf-8") as file:
+            shown = re.search(r"((?:    .*\n){3}    used  .*\n)", file.read()).group(1).replace("\n    ", "\n").strip().split("\n")
+        self.assertEqual(len(shown), 4)
+        self.assertLessEqual(set(shown), set(lines))
 
     def test_the_checkpoint(self):
         self.install_both()
