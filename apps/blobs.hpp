@@ -9,7 +9,7 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "formats/decision/fits.hpp"
-#include "formats/decision/given_path.hpp"
+#include "formats/output/given_path.hpp"
 
 namespace mxfp4 {
 

@@ -15,11 +15,11 @@
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/decision/fits.hpp"
-#include "formats/decision/given_path.hpp"
 #include "formats/decision/request_json.hpp"
-#include "formats/decision/unfinished.hpp"
 #include "formats/os/file.hpp"
+#include "formats/output/given_path.hpp"
 #include "formats/output/sibling.hpp"
+#include "formats/output/unfinished.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 

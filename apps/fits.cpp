@@ -13,7 +13,7 @@
 #include "apps/screen.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/checkpoint/open_source.hpp"
-#include "formats/decision/given_path.hpp"
+#include "formats/output/given_path.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

@@ -15,7 +15,7 @@
 #include "formats/blob/blob_files.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/decision/contents.hpp"
-#include "formats/decision/unfinished.hpp"
+#include "formats/output/unfinished.hpp"
 #include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/output.hpp"

@@ -130,6 +130,19 @@ std::vector<std::string> check_ranks(const std::vector<fs::path>& directories,
   return findings;
 }
 
+std::vector<Manifest> read_manifests(const std::vector<fs::path>& directories) {
+  std::vector<Manifest> manifests;
+  for (const fs::path& directory : directories) manifests.push_back(read_manifest(directory));
+  return manifests;
+}
+
+BlobRanks read_ranks(std::vector<fs::path> directories) {
+  std::vector<Manifest> manifests = read_manifests(directories);
+  const std::vector<std::string> findings = check_ranks(directories, manifests);
+  if (!findings.empty()) throw Error::input(findings.front());
+  return {std::move(directories), std::move(manifests)};
+}
+
 std::string missing_ranks(const fs::path& path, const std::vector<Manifest>& manifests) {
   if (manifests.empty() || has_manifest(path)) return "";
   const int64_t all = manifests.front().rank.num_ranks;

@@ -35,6 +35,17 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::string> check_ranks(
     const std::vector<std::filesystem::path>& directories, const std::vector<Manifest>& manifests);
 
+// A blob: the directories of its ranks, and their manifests in the same order.
+struct BlobRanks {
+  std::vector<std::filesystem::path> directories;
+  std::vector<Manifest> manifests;
+};
+// The manifests in these directories. Throws Error::input naming the file.
+[[nodiscard]] std::vector<Manifest> read_manifests(
+    const std::vector<std::filesystem::path>& directories);
+// The same, of one blob. Throws what check_ranks finds, too.
+[[nodiscard]] BlobRanks read_ranks(std::vector<std::filesystem::path> directories);
+
 // Says in one line that ranks of the blob at `path` are missing; empty if none is, or if `path` is
 // one rank's directory.
 [[nodiscard]] std::string missing_ranks(const std::filesystem::path& path,

@@ -31,25 +31,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The directories of a blob's ranks, and their manifests in the same order.
-struct Ranks {
-  std::vector<fs::path> directories;
-  std::vector<Manifest> manifests;
-};
-
-Ranks open_ranks(const fs::path& path) {
-  Ranks ranks;
-  ranks.directories = find_blobs(path);
+BlobRanks open_ranks(const fs::path& path) {
+  std::vector<fs::path> directories = find_blobs(path);
   // The caller saw one; the system may not show the same twice.
-  if (ranks.directories.empty()) {
+  if (directories.empty()) {
     throw Error::input(fmt::format("no {} to be seen", kManifestName)).in_file(path.string());
   }
-  for (const fs::path& directory : ranks.directories) {
-    ranks.manifests.push_back(read_manifest(directory));
-  }
-  const std::vector<std::string> findings = check_ranks(ranks.directories, ranks.manifests);
-  if (!findings.empty()) throw Error::input(findings.front());
-  return ranks;
+  return read_ranks(std::move(directories));
 }
 
 using FileKey = std::pair<size_t, size_t>;                     // rank, layer
@@ -72,7 +60,7 @@ struct LayerFile {
 // What all threads share: the open files, and granules that several experts lie in.
 class SharedParts {
  public:
-  explicit SharedParts(const Ranks& ranks) : ranks_(ranks) {}
+  explicit SharedParts(const BlobRanks& ranks) : ranks_(ranks) {}
 
   // Checks all bytes of a file the first time.
   std::shared_ptr<const LayerFile> file(size_t rank, size_t layer) {
@@ -117,7 +105,7 @@ class SharedParts {
 
   static constexpr size_t kMostFiles = 64;
   static constexpr size_t kMostBytes = size_t{64} << 20;
-  const Ranks& ranks_;
+  const BlobRanks& ranks_;
   Latest<FileKey, LayerFile> files_{kMostFiles};
   Latest<GranuleKey, std::vector<std::byte>> granules_{SIZE_MAX, kMostBytes};
   std::mutex mutex_;  // of checked_
@@ -127,7 +115,7 @@ class SharedParts {
 // Puts the matrices of experts together, as the checkpoint has them. For one thread at a time.
 class Matrices {
  public:
-  Matrices(const Ranks& ranks, const BlobTensors& tensors, SharedParts& shared)
+  Matrices(const BlobRanks& ranks, const BlobTensors& tensors, SharedParts& shared)
       : ranks_(ranks), tensors_(tensors), shared_(shared) {}
 
   ConstBytes get(const MatrixKey& key) {
@@ -181,7 +169,7 @@ class Matrices {
         matrix.bytes);
   }
 
-  const Ranks& ranks_;
+  const BlobRanks& ranks_;
   const BlobTensors& tensors_;
   SharedParts& shared_;
   Buffer granule_;
@@ -193,7 +181,7 @@ class Matrices {
 
 class RestoredSource final : public Source {
  public:
-  RestoredSource(Ranks ranks, BlobTensors tensors, int64_t read_bytes)
+  RestoredSource(BlobRanks ranks, BlobTensors tensors, int64_t read_bytes)
       : ranks_(std::move(ranks)),
         tensors_(std::move(tensors)),
         shared_(ranks_),
@@ -240,7 +228,7 @@ class RestoredSource final : public Source {
     return in_file(path.string(), [&] { return status_at(path); });
   }
 
-  Ranks ranks_;
+  BlobRanks ranks_;
   BlobTensors tensors_;
   SharedParts shared_;
   int64_t read_bytes_;
@@ -252,7 +240,7 @@ class RestoredSource final : public Source {
 // Adds what the layout of these ranks does not give back of the slots; each once, since ranks and
 // layers repeat it.
 template <class Slots>
-void add_losses(BlobSource& blob, const Ranks& ranks, const Slots& slots) {
+void add_losses(BlobSource& blob, const BlobRanks& ranks, const Slots& slots) {
   std::set<std::string> lost;
   for (const Manifest& rank : ranks.manifests) {
     const auto held = std::ranges::find_if(
@@ -295,7 +283,7 @@ int64_t granule_bytes(const RestorePlan& plan, bool compressed) {
 }
 
 // One plan for each distinct layer size; puts into `read_bytes` what Source::read_bytes() says.
-std::vector<RestorePlan> plan_reads(const Ranks& ranks, const BlobTensors& tensors,
+std::vector<RestorePlan> plan_reads(const BlobRanks& ranks, const BlobTensors& tensors,
                                     int64_t& read_bytes) {
   std::map<Slot, int64_t> matrices;  // the largest of each slot
   for (const BlobPlace& place : tensors.places) {
@@ -321,7 +309,7 @@ std::vector<RestorePlan> plan_reads(const Ranks& ranks, const BlobTensors& tenso
 }
 
 template <class Slots>
-BlobSource make_source(Ranks ranks, BlobTensors tensors, const Slots& slots) {
+BlobSource make_source(BlobRanks ranks, BlobTensors tensors, const Slots& slots) {
   BlobSource blob;
   add_losses(blob, ranks, slots);
   blob.lost.insert(blob.lost.end(), tensors.lost.begin(), tensors.lost.end());
@@ -335,7 +323,7 @@ BlobSource make_source(Ranks ranks, BlobTensors tensors, const Slots& slots) {
 }  // namespace
 
 BlobSource open_blob_source(const fs::path& path) {
-  Ranks ranks = open_ranks(path);
+  BlobRanks ranks = open_ranks(path);
   BlobTensors tensors = describe_blob_tensors(path, ranks.manifests);
   std::set<Slot> slots;
   for (const BlobPlace& place : tensors.places) slots.insert(place.slot);

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "formats/decision/given_path.hpp"
+#include "formats/output/given_path.hpp"
 
 namespace mxfp4 {
 

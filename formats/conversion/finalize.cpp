@@ -13,11 +13,11 @@
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/journal.hpp"
 #include "formats/blob/rest_check.hpp"
-#include "formats/decision/given_path.hpp"
-#include "formats/decision/unfinished.hpp"
 #include "formats/os/file.hpp"
+#include "formats/output/given_path.hpp"
 #include "formats/output/observe.hpp"
 #include "formats/output/sibling.hpp"
+#include "formats/output/unfinished.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

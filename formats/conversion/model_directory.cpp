@@ -11,6 +11,7 @@
 
 #include "formats/config/packed_config.hpp"
 #include "formats/decision/recipes.hpp"
+#include "formats/source/source.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

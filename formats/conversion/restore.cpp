@@ -17,6 +17,7 @@
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
+#include "formats/source/source.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/buffer.hpp"
 #include "lib/exec/job_pipeline.hpp"

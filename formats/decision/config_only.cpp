@@ -11,6 +11,7 @@
 #include "formats/config/config_json.hpp"
 #include "formats/json/python_json.hpp"
 #include "formats/json/strict_json.hpp"
+#include "formats/source/source.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/imagined.hpp"
 

@@ -12,7 +12,6 @@
 
 namespace mxfp4 {
 
-inline constexpr const char* kConfigName = "config.json";
 // The kind of such a source.
 inline constexpr std::string_view kConfigKind = "config";
 

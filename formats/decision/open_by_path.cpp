@@ -2,7 +2,7 @@
 // library opens a safetensors checkpoint by itself and does without.
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/decision/opened_checkpoint.hpp"
-#include "formats/decision/unfinished.hpp"
+#include "formats/output/unfinished.hpp"
 
 namespace mxfp4 {
 

@@ -8,6 +8,7 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/config/config_json.hpp"
+#include "formats/source/source.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 #include "lib/load/describe_published.hpp"

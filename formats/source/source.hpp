@@ -16,6 +16,7 @@
 
 namespace mxfp4 {
 
+inline constexpr const char* kConfigName = "config.json";
 // A larger config.json is refused.
 inline constexpr int64_t kMaxConfigBytes = int64_t{16} << 20;
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/core/backend.hpp"
+#include "lib/core/dtype.hpp"
 #include "lib/core/layer.hpp"
 #include "lib/core/model_config.hpp"
 #include "lib/load/published.hpp"
@@ -40,7 +41,7 @@ struct Extent {
 // so that it holds padding. Codes and scales are bytes whatever their dtype is called, but for scales of
 // floats, which the loader encodes.
 struct SlotSource {
-  DType dtype{};  // kU8; of the stored elements: floats may be BF16, F16 or F32
+  DType dtype = DType::kU8;  // of the stored elements; floats may be BF16, F16 or F32
   std::vector<std::vector<Extent>> experts;  // empty: the slot is absent
 };
 
@@ -100,7 +101,7 @@ struct ModelLayers {
   // The activation key of the checkpoint's own config, as Quantization::activation.
   std::string activation;
   std::byte scale_fill{0};          // padding of scales; 1 for Quark
-  DType bias_dtype{};               // in the loaded layout, where there are biases
+  DType bias_dtype = DType::kBF16;  // in the loaded layout
   bool splits_experts = true;       // false: the input is one expert-parallel rank's already
   bool splits_intermediate = true;  // false: I may hold padding or be one rank's already
   int64_t num_experts = 0;          // of the first layer, and of most; others have their own

@@ -1,4 +1,4 @@
-#include "formats/decision/unfinished.hpp"
+#include "formats/output/unfinished.hpp"
 
 #include <fmt/format.h>
 

@@ -15,15 +15,6 @@ namespace mxfp4 {
 // blob; if there is an unfinished conversion, the error says how far it came.
 [[nodiscard]] std::vector<std::filesystem::path> require_blobs(const std::filesystem::path& path);
 
-// The manifests in these directories, in the same order. Throws Error::input naming the file.
-[[nodiscard]] std::vector<Manifest> read_manifests(const std::vector<std::filesystem::path>& blobs);
-
-// A blob: the directories of its ranks, and their manifests in the same order.
-struct BlobRanks {
-  std::vector<std::filesystem::path> directories;
-  std::vector<Manifest> manifests;
-};
-
 // The blob at `path`. Throws Error::input if there is none, or if its ranks contradict each other.
 [[nodiscard]] BlobRanks open_blob_ranks(const std::filesystem::path& path);
 

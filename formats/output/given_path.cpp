@@ -1,13 +1,13 @@
-#include "formats/decision/given_path.hpp"
+#include "formats/output/given_path.hpp"
 
 #include <fmt/format.h>
 
 #include <string>
 #include <system_error>
 
-#include "formats/decision/opened_checkpoint.hpp"
-#include "formats/decision/unfinished.hpp"
+#include "formats/output/unfinished.hpp"
 #include "formats/remote/files_at.hpp"
+#include "formats/source/source.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -43,21 +43,7 @@ std::vector<std::filesystem::path> require_blobs(const std::filesystem::path& pa
   throw no_blob(path);
 }
 
-std::vector<Manifest> read_manifests(const std::vector<std::filesystem::path>& blobs) {
-  std::vector<Manifest> manifests;
-  manifests.reserve(blobs.size());
-  for (const std::filesystem::path& blob : blobs) manifests.push_back(read_manifest(blob));
-  return manifests;
-}
-
-BlobRanks open_blob_ranks(const fs::path& path) {
-  BlobRanks blob;
-  blob.directories = require_blobs(path);
-  blob.manifests = read_manifests(blob.directories);
-  const std::vector<std::string> findings = check_ranks(blob.directories, blob.manifests);
-  if (!findings.empty()) throw Error::input(findings.front());
-  return blob;
-}
+BlobRanks open_blob_ranks(const fs::path& path) { return read_ranks(require_blobs(path)); }
 
 fs::path whole_of(const fs::path& path) {
   std::error_code ignored;
