@@ -35,7 +35,7 @@ Condition aiter_moe_enabled(std::span<const std::string_view> devices) {
 }
 
 Condition fuses_shared_experts() {
-  return all_of({platform_is(Platform::kRocm), aiter_moe_enabled(kAiterDevicesWithGfx1250),
+  return all_of({aiter_moe_enabled(kAiterDevicesWithGfx1250),
                  env_switch("VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS", false)});
 }
 

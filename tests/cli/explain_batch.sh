@@ -17,6 +17,17 @@ cmp stdout want
 expect_exit 0 batch - <batch.jsonl
 cmp stdout want
 
+# What the engine's configuration asserts before anything is chosen (0.24.0 to 0.33.0, executed).
+cat >want <<'EOF'
+{"error": "AssertionError", "message": "Mori does not support fusion shared expert now. Turn it off by setting VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS=0"}
+EOF
+for release in 0.24.0 0.33.0; do
+  line rocm gfx950 auto | sed 's/"env":{}/"env":{"VLLM_ROCM_USE_AITER":"1","VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS":"true"}/
+    s/"libs":\[\]/"libs":["aiter"]/; s/"dp":1,"enable_expert_parallel":false,"all2all_backend":"[a-z_]*"/"dp":8,"enable_expert_parallel":true,"all2all_backend":"mori_low_latency"/' |
+    "$BIN" explain --batch - --revision "$release" >stdout
+  cmp stdout want
+done
+
 # A bad line: what came before is answered, the error names file, line and key.
 { line cuda sm120 marlin; line cuda sm120 marlin | sed 's/"lora"/"Lora"/'; } >bad.jsonl
 expect_exit 3 batch bad.jsonl

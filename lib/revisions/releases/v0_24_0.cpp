@@ -35,11 +35,17 @@ void add_names(RuleSet& rules) {
 // fused_moe/config.py: assertions before the selection.
 void require(RuleSet& rules) {
   rules.gated = gated_by_name();
+  const Condition no_mori = not_over({"mori_high_throughput", "mori_low_latency"});
   edit::add(rules.requirements,
             {"Mori",
-             any_of({not_over({"mori_high_throughput", "mori_low_latency"}),
-                     all_of({aiter_moe_enabled(kAiterDevices), gated()})}),
+             any_of({no_mori, all_of({aiter_moe_enabled(kAiterDevices), gated()})}),
              {"AssertionError", "Mori needs to be used with aiter fused_moe for now."}});
+  edit::add(rules.requirements,
+            {"Mori, shared experts",
+             any_of({no_mori, none_of({fuses_shared_experts()})}),
+             {"AssertionError",
+              "Mori does not support fusion shared expert now. Turn it off by setting "
+              "VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS=0"}});
   edit::add(rules.requirements,
             {"gated",
              any_of({gated(), platform_is(Platform::kCuda), platform_is(Platform::kXpu),
@@ -63,8 +69,7 @@ void change_classes_0_24(RuleSet& rules) {
   edit::condition(rules, "FlashInferExperts", "activation") =
       activation_in({"silu", "gelu_tanh", "relu2_no_mul", "swigluoai"});
   edit::condition(rules, "AiterW4A8ExpertsMonolithic", "device") =
-      all_of({platform_is(Platform::kRocm), arch_contains("gfx950"), package("aiter"),
-              env_switch("VLLM_ROCM_USE_AITER", false)});
+      all_of({aiter_enabled(kAiterDevices), arch_contains("gfx950")});
   edit::condition(rules, "UnfusedOAITritonExperts", "activation") =
       activation_in({"silu", "gelu", "swigluoai", "swiglustep", "swigluoai_uninterleave"});
   edit::condition(rules, "XPUExpertsMxFp4", "scheme") = none_or({"mxfp4"});
