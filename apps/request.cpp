@@ -116,7 +116,7 @@ std::string newer_words(const std::string& name) {
   if (!is_newer_release(name)) return "";
   return fmt::format(
       "{} is newer than {}, the newest known release, whose rules are taken: the engine's "
-      "first start proves them",
+      "first start proves them, in the time and memory of its own load",
       name, newest_release(engine_of_revision(name)).name);
 }
 

@@ -204,7 +204,7 @@ Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks) {
   if (question.release != question.rules->name) {
     reasons.push_back(
         {fmt::format("{} is newer than {}, whose rules were asked: the plug-in proves "
-                     "a blob at the engine's first start",
+                     "a blob at the engine's first start, in the time and memory of its own load",
                      question.release, question.rules->name),
          /*certain=*/false});
   }

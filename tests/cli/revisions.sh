@@ -64,7 +64,7 @@ for later in 99.0.0 v99.1rc1 99.0.0.dev1; do
     # shellcheck disable=SC2086
     expect_exit 0 "$BIN" explain "$model" $flags --json
     grep -q '"revision": "vllm-0.33.0"' stdout || fail "$flags: not the newest rules"
-    [ "$(cat stderr)" = "mxfp4-repack: $later is newer than vllm-0.33.0, the newest known release, whose rules are taken: the engine's first start proves them" ] ||
+    [ "$(cat stderr)" = "mxfp4-repack: $later is newer than vllm-0.33.0, the newest known release, whose rules are taken: the engine's first start proves them, in the time and memory of its own load" ] ||
       { cat stderr; fail "$flags: not the one note"; }
   done
 done
