@@ -29,12 +29,17 @@ enum GatherHead {
   kGatherMapWords,
   kGatherInnerAt,
   kGatherOuterAt,
-  kGatherBytes,  // of the quick way, else 0: which 4 places of a span have the bytes of a word
-  kGatherLow,    // and which nibbles of them are a word's low ones, and its high ones
+  kGatherWords,  // of an item of the quick way: 4 or 1; 0: there is no such way
+  kGatherApart,  // from one of them to the next, in words of the output
+  kGatherItemsAt,
+  kGatherPlaces,  // runs of the input that an item is made of: 4 or 1
+  kGatherPlace,   // where they begin, from the item's first nibble on
+  kGatherLow =
+      kGatherPlace + 4,  // which nibbles of four bytes are a word's low ones, and its high ones
   kGatherHigh,
   kGatherHeadWords
 };
-enum GatherOperation { kGatherEnd, kGatherDigits, kGatherRows, kGatherPad };
+enum GatherOperation { kGatherEnd, kGatherDigits, kGatherRows };
 
 #ifdef __CUDA__
 #define GATHER_UNROLL _Pragma("unroll")
@@ -74,17 +79,11 @@ GATHER_FUNCTION gather_u32 gather_place(const gather_u32* op, gather_u32 index, 
       op += 2 + 3 * op[1];
     } else if (op[0] == kGatherRows) {
       gather_u32 row = gather_quotient(index, op[1], op[2]);
-      *fill = op[4];
-      if (row >= op[3] || op[5 + row] == GATHER_FILLED) return GATHER_FILLED;
-      index += (op[5 + row] - row) * op[1];
-      op += 5 + op[3];
-    } else if (op[0] == kGatherPad) {
-      gather_u32 row = gather_quotient(index, op[1], op[2]);
       gather_u32 column = index - row * op[1];
-      *fill = op[5];
-      if (row >= op[4] || column >= op[3]) return GATHER_FILLED;
-      index = row * op[6] + op[7] + column;
-      op += 8;
+      *fill = op[4];
+      if (row >= op[3] || column >= op[6] || op[8 + row] == GATHER_FILLED) return GATHER_FILLED;
+      index = op[8 + row] * op[5] + op[7] + column;
+      op += 8 + op[3];
     } else {
       return index;
     }
@@ -132,6 +131,10 @@ GATHER_FUNCTION gather_u32 gather_inner(const gather_u32* plan, const unsigned c
   return value;
 }
 
+GATHER_FUNCTION gather_u32 gather_left(gather_u32 value, gather_u32 by) {
+  return value << (by & 31) | value >> ((32 - by) & 31);
+}
+
 // An element behind the element map.
 GATHER_FUNCTION gather_u32 gather_element(const gather_u32* plan, const unsigned char* in,
                                           gather_u32 element) {
@@ -141,8 +144,7 @@ GATHER_FUNCTION gather_u32 gather_element(const gather_u32* plan, const unsigned
   if (plan[kGatherMap] == 1) return map[from];
   gather_u32 value = 0;
   for (gather_u32 i = 0; i < plan[kGatherMapWords]; i += 2) {
-    gather_u32 bits = from & map[i + 1];
-    value |= bits << map[i] | bits >> ((32 - map[i]) & 31);
+    value |= gather_left(from, map[i]) & map[i + 1];
   }
   return value;
 }
@@ -178,36 +180,12 @@ GATHER_FUNCTION gather_u32 gather_word(const gather_u32* plan, const unsigned ch
   return value;
 }
 
-// How many words gather_words() makes at a time: 4 where 16 bytes stay together.
-GATHER_FUNCTION gather_u32 gather_at_once(const gather_u32* plan) {
-  return plan[kGatherMap] == 0 && plan[kGatherUnit] == 32 ? 4 : 1;
-}
-
-// gather_at_once() words of a granule from `word` on, or what there is of them.
-GATHER_FUNCTION void gather_some(const gather_u32* plan, const unsigned char* in, gather_u32 word,
-                                 unsigned char* out) {
+// Word `word` of a granule, or what there is of it.
+GATHER_FUNCTION void gather_slowly(const gather_u32* plan, const unsigned char* in, gather_u32 word,
+                                   unsigned char* out) {
   gather_u32 end = 2 * plan[kGatherOutBytes];
   gather_u32 index = 8 * word;
   unsigned char* to = out + 4 * (gather_u64)word;
-  if (gather_at_once(plan) == 4) {
-    const gather_u32* chain = plan + plan[kGatherInnerAt];
-    const gather_u32* digits = chain + 1 + GATHER_MOST_SPAN;
-    gather_u32 fill = 0;
-    gather_u32 at = gather_place(digits + 1 + 3 * digits[0],
-                                 gather_digits(digits + 1, digits[0], index >> chain[0]), &fill);
-    const unsigned char* from = in + (at >> 1);
-    gather_u32 limit = 2 * plan[kGatherInBytes];
-    if (at < limit && 32 <= limit - at) {
-      if ((((gather_u64)from | (gather_u64)to) & 15) == 0) {
-        *(gather_u32x4*)to = *(const gather_u32x4*)from;
-      } else {
-        for (gather_u32 b = 0; b < 16; ++b) to[b] = from[b];
-      }
-    } else {
-      for (gather_u32 b = 0; b < 16; ++b) to[b] = (unsigned char)fill;
-    }
-    return;
-  }
   gather_u32 count = end - index < 8 ? end - index : 8;
   gather_u32 value = gather_word(plan, in, index, count);
   if (count == 8 && ((gather_u64)to & 3) == 0) {
@@ -233,106 +211,176 @@ GATHER_FUNCTION gather_u32 gather_bytes(gather_u32 low, gather_u32 high, gather_
 
 #define GATHER_MOST_GRANULES 4
 
-// A word of the quick way: where its four bytes lie in a granule, which of them are not fillings, and
-// what those are; whether the four are one word of the input; and what the plan says of all words.
-struct GatherPlaces {
-  gather_u32 at[4], keep, filling;
-  int word;
-  gather_u32 low, high, map_words;
+// An item of the quick way: where its runs lie in a granule, which bytes of them are no fillings, and
+// what those are; and what the plan says of all items.
+struct GatherItem {
+  gather_u32 at[4], keep[4], filling[4];
+  gather_u32 apart, low, high, map_words;
   const gather_u32* map;
 };
 
-// The word at `places` of `granules` granules, a constant.
-GATHER_FUNCTION void gather_places(struct GatherPlaces places, const unsigned char* in,
-                                   gather_u64 in_step, unsigned char* out, gather_u64 out_step,
-                                   const gather_u32 granules) {
-  gather_u32 made[GATHER_MOST_GRANULES] = {0, 0, 0, 0};
-  gather_u32 moved[GATHER_MOST_GRANULES] = {0, 0, 0, 0};
-  GATHER_UNROLL
-  for (gather_u32 g = 0; g < GATHER_MOST_GRANULES; ++g, in += in_step) {
-    if (g >= granules) break;
-    gather_u32 value;
-    if (places.word && ((gather_u64)(in + places.at[0]) & 3) == 0) {
-      value = *(const gather_u32*)(in + places.at[0]);
-    } else {
-      value = in[places.at[0]] | (gather_u32)in[places.at[1]] << 8 |
-              (gather_u32)in[places.at[2]] << 16 | (gather_u32)in[places.at[3]] << 24;
-    }
-    value = (value & places.keep) | places.filling;
-    gather_u32 even = value & 0x0F0F0F0F, odd = (value >> 4) & 0x0F0F0F0F;
-    made[g] = gather_bytes(even, odd, places.low) | gather_bytes(even, odd, places.high) << 4;
-  }
-  if (places.map_words > 0) {
-    for (gather_u32 i = 0; i < places.map_words; i += 2) {
-      gather_u32 by = places.map[i] & 31, mask = places.map[i + 1];
-      GATHER_UNROLL
-      for (gather_u32 g = 0; g < GATHER_MOST_GRANULES; ++g) {
-        if (g >= granules) break;
-        gather_u32 bits = made[g] & mask;
-        moved[g] |= bits << by | bits >> ((32 - by) & 31);
-      }
-    }
+// What an item has of a granule: four words that lie together; or the k-th bytes of four runs are word
+// k; or a word; or a word of four bytes.
+GATHER_FUNCTION void gather_load(const struct GatherItem* item, const unsigned char* in,
+                                 const gather_u32 places, const gather_u32 words,
+                                 gather_u32* made) {
+  if (places == 1 && words == 4) {
+    gather_u32x4 four = *(const gather_u32x4*)(in + item->at[0]);
     GATHER_UNROLL
-    for (gather_u32 g = 0; g < GATHER_MOST_GRANULES; ++g) made[g] = moved[g];
+    for (gather_u32 k = 0; k < 4; ++k) made[k] = (four[k] & item->keep[0]) | item->filling[0];
+  } else if (places == 1) {
+    made[0] = (*(const gather_u32*)(in + item->at[0]) & item->keep[0]) | item->filling[0];
+  } else if (words == 4) {
+    gather_u32 run[4];
+    GATHER_UNROLL
+    for (gather_u32 k = 0; k < 4; ++k) {
+      run[k] = (*(const gather_u32*)(in + item->at[k]) & item->keep[k]) | item->filling[k];
+    }
+    gather_u32 low[2] = {gather_bytes(run[0], run[1], 0x5140),
+                         gather_bytes(run[2], run[3], 0x5140)};
+    gather_u32 high[2] = {gather_bytes(run[0], run[1], 0x7362),
+                          gather_bytes(run[2], run[3], 0x7362)};
+    made[0] = gather_bytes(low[0], low[1], 0x5410);
+    made[1] = gather_bytes(low[0], low[1], 0x7632);
+    made[2] = gather_bytes(high[0], high[1], 0x5410);
+    made[3] = gather_bytes(high[0], high[1], 0x7632);
+  } else {
+    gather_u32 value = 0;
+    GATHER_UNROLL
+    for (gather_u32 k = 0; k < 4; ++k) value |= (gather_u32)in[item->at[k]] << (8 * k);
+    made[0] = (value & item->keep[0]) | item->filling[0];
+  }
+}
+
+// For word k of each granule g. The bounds of the loops are numbers, or the compiler leaves the words in
+// memory.
+#define GATHER_EACH_WORD                                              \
+  GATHER_UNROLL for (gather_u32 g = 0; g < GATHER_MOST_GRANULES; ++g) \
+      GATHER_UNROLL for (gather_u32 k = 0; k < 4; ++k) if (g < granules && k < words)
+
+// An item of `granules` granules, a constant as `places` and `words` are.
+GATHER_FUNCTION void gather_item(const struct GatherItem* item, const unsigned char* in,
+                                 gather_u64 in_step, unsigned char* out, gather_u64 out_step,
+                                 const gather_u32 granules, const gather_u32 places,
+                                 const gather_u32 words) {
+  gather_u32 made[GATHER_MOST_GRANULES][4];
+  gather_u32 moved[GATHER_MOST_GRANULES][4];
+  GATHER_EACH_WORD made[g][k] = moved[g][k] = 0;
+  GATHER_UNROLL
+  for (gather_u32 g = 0; g < GATHER_MOST_GRANULES; ++g) {
+    if (g < granules) gather_load(item, in + g * in_step, places, words, made[g]);
+  }
+  if (item->low != 0x3210 || item->high != 0x7654) {
+    GATHER_EACH_WORD {
+      gather_u32 even = made[g][k] & 0x0F0F0F0F, odd = (made[g][k] >> 4) & 0x0F0F0F0F;
+      made[g][k] = gather_bytes(even, odd, item->low) | gather_bytes(even, odd, item->high) << 4;
+    }
+  }
+  if (item->map_words > 0) {
+    for (gather_u32 i = 0; i < item->map_words; i += 2) {
+      gather_u32 by = item->map[i], mask = item->map[i + 1];
+      GATHER_EACH_WORD moved[g][k] |= gather_left(made[g][k], by) & mask;
+    }
+    GATHER_EACH_WORD made[g][k] = moved[g][k];
   }
   GATHER_UNROLL
   for (gather_u32 g = 0; g < GATHER_MOST_GRANULES; ++g, out += out_step) {
     if (g >= granules) break;
-    *(gather_u32*)out = made[g];
+    if (words == 4 && item->apart == 1) {  // 16 bytes at once
+      gather_u32x4 four = {made[g][0], made[g][1], made[g][2], made[g][3]};
+      *(gather_u32x4*)out = four;
+    } else {
+      GATHER_UNROLL
+      for (gather_u32 k = 0; k < 4; ++k) {
+        if (k < words) ((gather_u32*)out)[k * item->apart] = made[g][k];
+      }
+    }
   }
 }
 
-// The quick way: a word of several granules. Where its bytes lie is the same in all of them, and is
+// The quick way: item `number` of several granules. Where its runs lie is the same in all of them, and is
 // found once.
 GATHER_FUNCTION void gather_quickly(const gather_u32* plan, const unsigned char* in,
                                     gather_u64 in_step, unsigned char* out, gather_u64 out_step,
-                                    gather_u32 granules, gather_u32 word) {
-  const gather_u32* chain = plan + plan[kGatherInnerAt];
-  const gather_u32* digits = chain + 1 + GATHER_MOST_SPAN;
-  gather_u32 base = gather_digits(digits + 1, digits[0], word);
-  struct GatherPlaces places = {{0, 0, 0, 0},
-                                0,
-                                0,
-                                plan[kGatherUnit] == 8,
-                                plan[kGatherLow],
-                                plan[kGatherHigh],
-                                plan[kGatherMap] != 0 ? plan[kGatherMapWords] : 0,
-                                plan + plan[kGatherMapAt]};
-  for (gather_u32 b = 0; b < 4; ++b) {
-    gather_u32 fill = 0;
-    gather_u32 place = base + chain[1 + ((plan[kGatherBytes] >> (8 * b)) & 7)];
-    place = gather_place(digits + 1 + 3 * digits[0], place, &fill);
-    int inside = place < 2 * plan[kGatherInBytes];
-    GATHER_UNROLL
-    for (gather_u32 k = 0; k < 4; ++k) {
-      places.at[k] = k == b && inside ? place >> 1 : places.at[k];
-    }
-    places.keep |= (inside ? 255U : 0U) << (8 * b);
-    places.filling |= (inside ? 0U : fill & 255) << (8 * b);
-    places.word = places.word && inside && place >> 1 == places.at[0] + b;
+                                    gather_u32 granules, gather_u32 number, const gather_u32 places,
+                                    const gather_u32 words) {
+  const gather_u32* digits = plan + plan[kGatherItemsAt];
+  gather_u32 base = 0, to = 0;
+  for (gather_u32 count = *digits++; count > 0; --count, digits += 4) {
+    gather_u32 q = count > 1 ? gather_quotient(number, digits[0], digits[1]) : 0;
+    base += (number - q * digits[0]) * digits[2];
+    to += (number - q * digits[0]) * digits[3];
+    number = q;
   }
-  out += 4 * (gather_u64)word;
+  struct GatherItem item = {{0, 0, 0, 0},
+                            {0, 0, 0, 0},
+                            {0, 0, 0, 0},
+                            plan[kGatherApart],
+                            plan[kGatherLow],
+                            plan[kGatherHigh],
+                            plan[kGatherMap] != 0 ? plan[kGatherMapWords] : 0,
+                            plan + plan[kGatherMapAt]};
+  if (words == 4 && item.apart == 1) to &= ~3U;
+  if (to + (gather_u64)(words - 1) * item.apart >= plan[kGatherOutBytes] / 4) return;
+  out += 4 * (gather_u64)to;
+  const gather_u32* chain = plan + plan[kGatherInnerAt];
+  const gather_u32* digits_of_span = chain + 1 + GATHER_MOST_SPAN;
+  const gather_u32* rest = digits_of_span + 1 + 3 * digits_of_span[0];
+  gather_u32 run = places == 1 ? 8 * words : 2 * words, limit = 2 * plan[kGatherInBytes];
+  GATHER_UNROLL
+  for (gather_u32 k = 0; k < 4; ++k) {
+    if (k >= places) break;
+    gather_u32 fill = 0;
+    gather_u32 place = gather_place(rest, base + plan[kGatherPlace + k], &fill) & ~(run - 1);
+    int inside = place < limit && run <= limit - place;
+    gather_u32 kept = inside ? ~0U : 0, filling = inside ? 0 : fill * 0x01010101U;
+    item.at[k] = inside ? place >> 1 : 0;
+    if (places == 4 && words == 1) {
+      item.keep[0] |= kept & 255U << (8 * k);
+      item.filling[0] |= filling & 255U << (8 * k);
+    } else {
+      item.keep[k] = kept;
+      item.filling[k] = filling;
+    }
+  }
   for (; granules >= GATHER_MOST_GRANULES; granules -= GATHER_MOST_GRANULES) {
-    gather_places(places, in, in_step, out, out_step, GATHER_MOST_GRANULES);
+    gather_item(&item, in, in_step, out, out_step, GATHER_MOST_GRANULES, places, words);
     in += GATHER_MOST_GRANULES * in_step;
     out += GATHER_MOST_GRANULES * out_step;
   }
   for (; granules > 0; --granules, in += in_step, out += out_step) {
-    gather_places(places, in, in_step, out, out_step, 1);
+    gather_item(&item, in, in_step, out, out_step, 1, places, words);
   }
 }
 
-// gather_at_once() words, from `word` on, of `granules` granules, which lie `in_step` and `out_step`
-// bytes apart; 1 granule or more.
-GATHER_FUNCTION void gather_words(const gather_u32* plan, const unsigned char* in,
-                                  gather_u64 in_step, unsigned char* out, gather_u64 out_step,
-                                  gather_u32 granules, gather_u32 word) {
-  int whole = 4 * word + 4 <= plan[kGatherOutBytes];
-  if (plan[kGatherBytes] != 0 && whole && (((gather_u64)out | out_step) & 3) == 0) {
-    gather_quickly(plan, in, in_step, out, out_step, granules, word);
-    return;
+// What a thread makes of `granules` granules, which lie `in_step` and `out_step` bytes apart: items, or
+// words where the plan has no quick way or memory does not lie as that needs, from `first` on, each
+// `step`-th.
+GATHER_FUNCTION void gather_granules(const gather_u32* plan, const unsigned char* in,
+                                     gather_u64 in_step, unsigned char* out, gather_u64 out_step,
+                                     gather_u32 granules, gather_u32 first, gather_u32 step) {
+  gather_u32 words = plan[kGatherWords], places = plan[kGatherPlaces];
+  gather_u32 run = places == 1 ? 4 * words : words;
+  gather_u32 written = plan[kGatherApart] == 1 ? 4 * words : 4;
+  int quick = words != 0 && (((gather_u64)in | in_step) & (run - 1)) == 0 &&
+              (((gather_u64)out | out_step) & (written - 1)) == 0;
+  gather_u32 end = (plan[kGatherOutBytes] + 3) / 4;
+  if (quick && words == 4) end /= 4;
+  for (; first < end; first += step) {
+    if (!quick) {
+      for (gather_u32 g = 0; g < granules; ++g) {
+        gather_slowly(plan, in + g * in_step, first, out + g * out_step);
+      }
+    } else if (places == 1 && words == 4) {
+      gather_quickly(plan, in, in_step, out, out_step, granules, first, 1, 4);
+    } else if (places == 1) {
+      gather_quickly(plan, in, in_step, out, out_step, granules, first, 1, 1);
+    } else if (words == 4) {
+      gather_quickly(plan, in, in_step, out, out_step, granules, first, 4, 4);
+    } else {
+      gather_quickly(plan, in, in_step, out, out_step, granules, first, 4, 1);
+    }
   }
-  for (; granules > 0; --granules, in += in_step, out += out_step) gather_some(plan, in, word, out);
 }
 
 // NOLINTEND(clang-diagnostic-old-style-cast,bugprone-implicit-widening-*)

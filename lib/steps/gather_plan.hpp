@@ -6,15 +6,14 @@
 //   chains     the operations from the output back to the element map (outer), and from there, or from
 //              the output where there is no map, back to the input (inner). All sizes in nibbles:
 //                kGatherDigits n, n times (extent, magic, stride), innermost first
-//                kGatherRows   row, magic, count, byte of the filling, the source row of each output
-//                              row or 0xFFFFFFFF
-//                kGatherPad    output row, magic, columns, rows, byte of the filling, input row, first
-//                              column there
+//                kGatherRows   row, magic, count, byte of the filling, input row, columns, first column
+//                              there, the source row of each output row or 0xFFFFFFFF
 //                kGatherEnd
 //              The inner one begins with a span: log2 of its nibbles, their 8 places from its first one
 //              on, and the digits, as above, of its number.
-//              The quick way makes a word of four bytes that these places and digits find: kGatherBytes,
-//              kGatherLow and kGatherHigh say how.
+//   items      the quick way, where there is one: what a thread makes at once, in an order in which
+//              threads that are neighbours read and write what lies together. n, n times (extent, magic,
+//              stride in the input, stride in words of the output)
 //   map        the value of each element of one or two bytes; or, of 32 bits, how far to the left, round,
 //              which bits go
 #pragma once
@@ -58,7 +57,7 @@ struct TakenRows {
 // makes is sound.
 [[nodiscard]] bool is_sound(std::span<const uint32_t> plan, int64_t in_bytes, int64_t out_bytes);
 
-// Whether a granule's places are found once for several granules.
-[[nodiscard]] bool is_quick(const GatherPlan& plan);
+// Bytes of an item of the quick way, whose place is found once for several granules; else 0.
+[[nodiscard]] int64_t quick_bytes(const GatherPlan& plan);
 
 }  // namespace mxfp4

@@ -11,12 +11,6 @@ GPU_KERNEL mxfp4_gather(const gather_u32* plan, const unsigned char* in, gather_
   gather_u32 first = GROUP_Y * together;
   if (plan[kGatherOutBytes] != out_bytes || first >= granules) return;
   granules = granules - first < together ? granules - first : together;
-  in += first * in_step;
-  out += first * out_step;
-  gather_u32 at_once = gather_at_once(plan);
-  gather_u32 words = (out_bytes + 3) / 4;
-  gather_u32 step = GROUPS_X * THREADS * at_once;
-  for (gather_u32 word = (GROUP_X * THREADS + THREAD) * at_once; word < words; word += step) {
-    gather_words(plan, in, in_step, out, out_step, granules, word);
-  }
+  gather_granules(plan, in + first * in_step, in_step, out + first * out_step, out_step, granules,
+                  GROUP_X * THREADS + THREAD, GROUPS_X * THREADS);
 }

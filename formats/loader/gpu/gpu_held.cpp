@@ -78,13 +78,17 @@ int64_t held_memory_bytes(std::span<const HeldWork> work) {
 void make_from_held(const GpuDevice& gpu, std::span<const HeldWork> work,
                     CudaDriver::Address memory) {
   const InContext current(gpu.cuda(), gpu.context());
+  const CudaDriver::Address at = memory + static_cast<uint64_t>(GpuPlan::kStagingBytes);
   std::vector<CudaDriver::Address> plans;
-  CudaDriver::Address at = memory + static_cast<uint64_t>(GpuPlan::kStagingBytes);
+  GatherPlan all;  // one copy costs less than one for each
   for (const HeldWork& one : work) {
-    copy_plan(gpu, *one.pass.plan, at);
-    plans.push_back(at);
-    at += static_cast<uint64_t>(plan_bytes(*one.pass.plan));
+    plans.push_back(at + all.size() * sizeof(uint32_t));
+    const size_t end =
+        all.size() + static_cast<size_t>(plan_bytes(*one.pass.plan)) / sizeof(uint32_t);
+    all.insert(all.end(), one.pass.plan->begin(), one.pass.plan->end());
+    all.resize(end);
   }
+  copy_plan(gpu, all, at);
   for (size_t i = 0; i < work.size(); ++i) {
     const GatherPlan& plan = *work[i].pass.plan;
     std::span<const GpuRun> runs = work[i].runs;

@@ -31,13 +31,14 @@ void launch_gather(const GpuDevice& gpu, const GatherPlan& plan, CudaDriver::Add
   auto out_step = static_cast<uint64_t>(made_bytes(plan));
   auto out_bytes = static_cast<uint32_t>(out_step);
   auto count = static_cast<uint32_t>(granules);
-  auto together = static_cast<uint32_t>(is_quick(plan) ? kQuickGranules : 1);
+  const int64_t quick = quick_bytes(plan);
+  auto together = static_cast<uint32_t>(quick > 0 ? kQuickGranules : 1);
   std::array<void*, 8> arguments = {&words,    &in,        &in_step, &out,
                                     &out_step, &out_bytes, &count,   &together};
   const int64_t rows = ceil_div(granules, int64_t{together});
-  const int64_t words_of_block = kGroupThreads * (is_quick(plan) ? 1 : kWordsOfThread);
-  int64_t blocks = ceil_div(made_bytes(plan), int64_t{sizeof(uint32_t)} * words_of_block);
-  if (!is_quick(plan)) blocks = std::min(blocks, std::max<int64_t>(1, kMostBlocks / rows));
+  const int64_t of_thread = quick > 0 ? quick : kWordsOfThread * int64_t{sizeof(uint32_t)};
+  int64_t blocks = ceil_div(made_bytes(plan), of_thread * kGroupThreads);
+  if (quick == 0) blocks = std::min(blocks, std::max<int64_t>(1, kMostBlocks / rows));
   gpu.cuda().check(
       gpu.cuda().launch(gpu.gather(), static_cast<unsigned>(blocks), static_cast<unsigned>(rows), 1,
                         kGroupThreads, 1, 1, 0, gpu.kernels(), arguments.data(), nullptr),
