@@ -184,13 +184,11 @@ DeploymentFacts deployment_asked(const JsonFields& object, const RuleSet& rules)
   }
   if (object.has("quantization_config")) {
     const json& value = object.at("quantization_config");
-    const auto config = value.is_string()
-                            ? read_quantization_config(rules, value.get<std::string>())
-                            : parse_quantization_config(rules, value.dump());
-    if (config) {
-      facts.activation_override = config->moe_activation();
-      facts.weight_override = config->moe_weight();
-    }
+    QuantizationOverride config = value.is_string()
+                                      ? read_quantization_config(value.get<std::string>())
+                                      : parse_quantization_config(value.dump());
+    facts.activation_override = std::move(config.activation);
+    facts.weight_override = std::move(config.weight);
   }
   return facts;
 }

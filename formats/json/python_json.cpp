@@ -56,13 +56,4 @@ nlohmann::ordered_json parse_python_config(std::string_view text, std::string_vi
   return parse_strict_ordered_json(quote_python_constants(text, mark), /*last_counts=*/true);
 }
 
-std::string_view python_type_name(const nlohmann::json& value) {
-  if (value.is_null()) return "NoneType";
-  if (value.is_boolean()) return "bool";
-  if (value.is_number_integer()) return "int";
-  if (value.is_number()) return "float";
-  if (value.is_string()) return "str";
-  return value.is_array() ? "list" : "dict";
-}
-
 }  // namespace mxfp4

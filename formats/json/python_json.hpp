@@ -22,7 +22,4 @@ namespace mxfp4 {
 [[nodiscard]] nlohmann::ordered_json parse_python_config(std::string_view text,
                                                          std::string_view mark = "");
 
-// Python's name for the value's type: "str", "int", "list", ...
-[[nodiscard]] std::string_view python_type_name(const nlohmann::json& value);
-
 }  // namespace mxfp4

@@ -55,10 +55,6 @@ struct RuleSet {
   std::vector<RoutingRow> routing;  // from model parameters
   // Classes are asked with the model's own routing where the process simulates another one.
   bool simulates_beside_routing = false;
-  std::vector<OnlineShorthand> online_shorthands;
-  // The engine takes a quantization_config beside any value of --quantization, and its member
-  // "targets".
-  bool quantization_config_anywhere = false;
   // The engine has quantization_config.moe.activation: the user's key beside the checkpoint's.
   bool takes_override = true;
   std::vector<ConverterRow> converters;

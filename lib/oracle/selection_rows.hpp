@@ -236,11 +236,4 @@ struct RoutingRow {  // first match wins
   std::string_view method;
 };
 
-// A string that stands for a whole quantization_config member: it sets weights only.
-struct OnlineShorthand {
-  std::string_view name;
-  std::string_view linear_weight;  // empty: defines no linear spec
-  std::string_view moe_weight;
-};
-
 }  // namespace mxfp4

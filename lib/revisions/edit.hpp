@@ -25,7 +25,6 @@ inline Platform name_of(const StockRow& row) { return row.platform; }
 inline Selector name_of(const SelectorRow& row) { return row.selector; }
 inline std::string_view name_of(const ActivationKeyRow& row) { return row.name; }
 inline std::string_view name_of(const NumberedName& row) { return row.name; }
-inline std::string_view name_of(const OnlineShorthand& row) { return row.name; }
 inline std::string_view name_of(const RequirementRow& row) { return row.name; }
 inline std::string_view name_of(const ExpertClass& row) { return row.name; }
 inline std::string_view name_of(const ModelBackendRow& row) { return row.experts_class; }

@@ -84,10 +84,12 @@ cp "$TESTDATA"/ingest/gptoss_hf/*.safetensors broken
 printf '{"model_type": "gpt_oss",\n  "layers": 2,\n}\n' >broken/config.json
 is broken "broken/config.json: not JSON: line 3, column 1: .*expected string literal"
 
-# --quantization-config names file, key and value.
-printf '{"moe": {"activation": "mxfp7"}}' >quantization.json
-for flag in quantization.json '{"moe": {"activation": "mxfp7"}}'; do
+# --quantization-config: an unknown key with its file, an unknown name with those that the release has.
+printf '{"moe": {"activations": "mxfp8"}}' >quantization.json
+for flag in quantization.json '{"moe": {"activations": "mxfp8"}}'; do
   expect_exit 3 "$BIN" explain --arch sm90 --quantization-config "$flag"
   case $flag in *.json) name='--quantization-config: quantization.json' ;; *) name=--quantization-config ;; esac
-  expect_one_error "$name: moe.activation: \"mxfp7\": .*unknown quantization name"
+  expect_one_error "$name: moe.activations: unknown key, expected weight, activation"
 done
+expect_exit 3 "$BIN" explain --arch sm90 --quantization-config '{"moe": {"activation": "mxfp7"}}'
+expect_one_error "activation_override: unknown name 'mxfp7'; known: .*mxfp8"

@@ -9,7 +9,6 @@
 #include "formats/config/config_json.hpp"
 #include "formats/config/quantization_override.hpp"
 #include "formats/safetensors/weight_map.hpp"
-#include "lib/revisions/revisions.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -18,9 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string config = R"({"model_type": "gpt_oss", "quantization_config": )" + text + "}";
   only_input_errors([&] { (void)mxfp4::parse_model_config(text, "config.json"); });
   only_input_errors([&] { (void)mxfp4::parse_model_config(config, "config.json"); });
-  only_input_errors([&] {
-    (void)mxfp4::parse_quantization_config(mxfp4::revision_by_name("vllm-2026-05-18"), text);
-  });
+  only_input_errors([&] { (void)mxfp4::parse_quantization_config(text); });
   only_input_errors([&] {
     for (const auto& [tensor, file] : mxfp4::parse_weight_map(text)) {
       if (file.find('/') != std::string::npos) std::abort();

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "formats/config/quantization_override.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/question.hpp"
@@ -17,7 +16,6 @@ namespace mxfp4 {
 namespace {
 
 using nlohmann::json;
-using test::or_null;
 using test::read_table;
 
 const RuleSet& rules() { return revision_by_name("vllm-2026-05-18"); }
@@ -110,40 +108,6 @@ TEST_P(OracleGolden, RoutingMethod) {
 
 TEST_P(OracleGolden, MoeBackendNames) {
   test::expect_moe_backend_names(rules_, path("moe_backend_names.json"));
-}
-
-json spec_json(const std::optional<OverrideSpec>& spec) {
-  if (!spec) return {};
-  return {{"weight", or_null(spec->weight)}, {"activation", or_null(spec->activation)}};
-}
-
-TEST_P(OracleGolden, QuantizationOverride) {
-  const json table = read_table(path("quantization_config.json"));
-  for (const json& c : table.at("cases")) {
-    const std::string quantization = c.at("quantization").is_null() ? "" : c.at("quantization");
-    json got = {{"quantization", c.at("quantization")},
-                {"quantization_config", c.at("quantization_config")}};
-    try {
-      const auto config =
-          parse_quantization_config(rules_, c.at("quantization_config").dump(), quantization);
-      got["resolved"] = nullptr;
-      if (config) {
-        got["resolved"] = {{"linear", spec_json(config->linear)},
-                           {"moe", spec_json(config->moe)},
-                           {"ignore", config->ignore}};
-      }
-      got["moe_activation_override"] = config ? or_null(config->moe_activation()) : json();
-    } catch (const Error& error) {
-      got["error"] = error.reference_type_name();
-      // This program's message names key and value first.
-      const json& want = c.value("message", json());
-      const std::string theirs = want.is_array() ? want.at(0) : want;
-      EXPECT_TRUE(std::string_view(error.what()).ends_with(theirs)) << error.what();
-      got["message"] = want;
-    }
-    EXPECT_EQ(test::difference_text(got, c), "") << path("quantization_config.json") << ": " << c;
-  }
-  EXPECT_GE(table.at("cases").size(), newer() ? 68U : 138U);
 }
 
 TEST(OracleReference, EnumeratorsClassesAndAliases) {

@@ -76,11 +76,6 @@ void add_names(std::string& out, const RuleSet& rules) {
     line(out, "stock {}: {}", platform_name(row.platform), fmt::join(row.packages, " "));
   }
   line(out, "option names {}", fmt::join(rules.option_names, " "));
-  for (const OnlineShorthand& row : rules.online_shorthands) {
-    line(out, "shorthand {}: linear {}, moe {}", row.name, or_none(row.linear_weight),
-         row.moe_weight);
-  }
-  if (rules.quantization_config_anywhere) line(out, "quantization_config beside any quantization");
   if (rules.simulates_beside_routing) line(out, "simulated routing keeps the model's method");
   if (rules.loader.encodes_scales) line(out, "the MXFP4 method encodes floating scales");
   if (!rules.takes_override) line(out, "no quantization_config.moe.activation");

@@ -87,15 +87,6 @@ std::vector<std::string_view> option_names() {
           "emulation"};
 }
 
-std::vector<OnlineShorthand> online_shorthands() {
-  return {
-      {"fp8_per_tensor", "fp8_per_tensor_static", "fp8_per_tensor_static"},
-      {"fp8_per_block", "fp8_per_block_static", "fp8_per_block_static"},
-      {"mxfp8", "mxfp8", "mxfp8"},
-      {"int8_per_channel_weight_only", "", "int8_per_channel_static"},
-  };
-}
-
 // get_routing_method_type.
 std::vector<RoutingRow> routing() {
   using Facts = RoutingFacts;

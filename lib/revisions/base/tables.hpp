@@ -19,7 +19,6 @@ namespace mxfp4::base {
 [[nodiscard]] std::vector<std::string_view> packages();
 [[nodiscard]] std::vector<StockRow> stock_packages();
 [[nodiscard]] std::vector<std::string_view> option_names();
-[[nodiscard]] std::vector<OnlineShorthand> online_shorthands();
 [[nodiscard]] std::vector<RoutingRow> routing();
 
 // classes.cpp

@@ -33,7 +33,6 @@ RuleSet rules_of_0_21_0() {
       .messages = base::messages(),
       .callers = base::callers(),
       .routing = base::routing(),
-      .online_shorthands = base::online_shorthands(),
       .takes_override = false,
       .converters = base::converters(),
       .method_knobs = {{"aiter_weight", "mxfp4"}},

@@ -27,9 +27,6 @@ void add_names(RuleSet& rules) {
   edit::add(edit::row(rules.stock_packages, Platform::kCuda).packages, "humming");
   edit::add(edit::row(rules.stock_packages, Platform::kRocm).packages, "quark");
   edit::add_after(rules.option_names, "aiter", "flydsl");
-  edit::add_after(rules.online_shorthands, "fp8_per_block",
-                  {"fp8_per_channel", "fp8_per_channel_static", "fp8_per_channel_static"});
-  edit::add_after(rules.online_shorthands, "mxfp8", {"mxfp4", "mxfp4_static", "mxfp4_static"});
 }
 
 // fused_moe/config.py: assertions before the selection.

@@ -37,7 +37,6 @@ const Release kRelease0260 = {
           edit::replace_layout(rules, kTritonHopperLayout, kTritonHopperS4Layout);
           edit::replace_layout(rules, kTritonHopperKInterleavedLayout,
                                kTritonHopperS4KInterleavedLayout);
-          edit::add(rules.online_shorthands, {"nvfp4_per_token", "", "nvfp4_static"});
           rules.uses_all2all = all_of(
               {expert_parallel(), any_of({dp_above_one(), pcp_above_one(), sp_above_one()})});
         },

@@ -127,7 +127,6 @@ const Release kRelease0300 = {
           edit::row(rules.selectors, Selector::kDeepseekV4).filters_named = false;
           rules.gemm_type.any_value = true;
           rules.gemm_type.grouped_with_expert_parallel = true;
-          rules.quantization_config_anywhere = true;
           edit::add(rules.option_names, "rdna3");
           add_deepseek_v41_mega_moe(rules);
           fuse_fp8_shared_expert(rules);
