@@ -15,24 +15,7 @@ std::string python_list(const std::vector<std::string_view>& items) {
   return out + "]";
 }
 
-std::string python_repr(std::string_view text) {
-  const bool single = text.find('\'') != std::string_view::npos;
-  const char quote = single && text.find('"') == std::string_view::npos ? '"' : '\'';
-  std::string out(1, quote);
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == quote || c == '\\') {
-      out += fmt::format("\\{}", c);
-    } else if (c == '\n' || c == '\r' || c == '\t') {
-      out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out + quote;
-}
+std::string python_repr(std::string_view text) { return fmt::format("'{}'", text); }
 
 bool python_int_is_nonzero(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\n\v\f\r";

@@ -10,7 +10,7 @@ namespace mxfp4 {
 
 // repr() of a list of strings: ['A', 'B'].
 [[nodiscard]] std::string python_list(const std::vector<std::string_view>& items);
-// repr() of a string, quotes and escapes included.
+// repr() of a string without quotes or characters that Python escapes, such as the engine's own names.
 [[nodiscard]] std::string python_repr(std::string_view text);
 
 // Whether int(text) is not zero. Throws Error::unsupported with reference type ValueError where
