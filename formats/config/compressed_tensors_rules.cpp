@@ -2,15 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <cstdint>
 #include <set>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "formats/config/quantization_members.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
-#include "lib/load/module_rules.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -49,22 +48,26 @@ std::string group_refusal(const Json& group, const std::string& where) {
   return {};
 }
 
-// Whether a group's targets have one of these words.
-bool targets_have(const Json& group, std::initializer_list<std::string_view> words) {
-  const Json& targets = member_of(group, "targets");
-  if (!targets.is_array()) return false;
-  return std::any_of(targets.begin(), targets.end(), [&](const Json& target) {
-    return target.is_string() && std::ranges::any_of(words, [&](std::string_view word) {
-             return target.get_ref<const std::string&>().find(word) != std::string::npos;
-           });
-  });
+// What a group's targets say of routed experts, from nothing to all of them.
+enum class Reach : uint8_t { kNone, kPerhaps, kSomeLayers, kAllLayers };
+
+// By the words of a target: "re:.*\\.experts\\.\\d+\\..*" names all. A number may be a layer's, and
+// classes such as "Linear" and "RoutedExperts" count where no name does.
+Reach reach_of_target(std::string_view target) {
+  const auto has = [&](std::string_view word) { return target.find(word) != target.npos; };
+  if (has("attn") || has("Attention") || has("shared_expert")) return Reach::kNone;
+  if (!has("experts")) return Reach::kPerhaps;
+  return std::ranges::any_of(target, is_digit) ? Reach::kSomeLayers : Reach::kAllLayers;
 }
 
-bool targets_experts(const Json& group) { return targets_have(group, {"expert"}); }
-
-// Blocks whose experts a pattern does not name: "re:.*ffn.*(gate|up|down)_proj$".
-bool may_hold_experts(const Json& group) {
-  return targets_have(group, {"expert", "ffn", "mlp", "moe", "Linear"});
+Reach reach_of(const Json& group) {
+  const Json& targets = member_of(group, "targets");
+  Reach reach = Reach::kNone;
+  if (!targets.is_array()) return reach;
+  for (const Json& target : targets) {
+    if (target.is_string()) reach = std::max(reach, reach_of_target(target.get<std::string>()));
+  }
+  return reach;
 }
 
 bool is_true(const Json& object, std::string_view key, bool otherwise) {
@@ -95,95 +98,37 @@ std::string group_activation(const Json& group, const std::string& where) {
   return size == 32 ? "fp8_per_group_32" : "fp8_per_group";
 }
 
-// One rule for each target of the groups. Names come before the classes of modules, as the engine
-// asks them: RoutedExperts holds a layer's experts, "Linear" stands for their parts. Of one target
-// in two groups the last counts, at the first one's place.
-class TargetRules {
- public:
-  void add(const Json& group, const ModuleQuantization& rule) {
-    const Json& targets = member_of(group, "targets");
-    if (!targets.is_array()) return;
-    for (const Json& target : targets) {
-      if (target.is_string()) add_target(target.get<std::string>(), rule);
-    }
-  }
-
-  // Whether all patterns can be matched.
-  [[nodiscard]] bool readable() const { return readable_; }
-
-  [[nodiscard]] std::vector<ModuleQuantization> in_order() && {
-    for (const char* name : {"RoutedExperts", "Linear"}) {
-      if (const auto found = classes_.find(name); found != classes_.end()) {
-        named_.push_back(std::move(found->second));
-      }
-    }
-    return std::move(named_);
-  }
-
- private:
-  void add_target(const std::string& target, ModuleQuantization rule) {
-    rule.pattern = target;
-    if (target == "Linear" || target == "RoutedExperts") {
-      rule.kind = PatternKind::kAny;
-      classes_[target] = std::move(rule);
-      return;
-    }
-    rule.kind = PatternKind::kName;
-    if (target.starts_with("re:")) {
-      rule.pattern.erase(0, 3);
-      rule.kind = PatternKind::kRegex;
-      readable_ = readable_ && regex_readable(rule.pattern);
-    }
-    const auto [place, fresh] = places_.try_emplace(target, named_.size());
-    if (fresh) named_.emplace_back();
-    named_[place->second] = std::move(rule);
-  }
-
-  std::vector<ModuleQuantization> named_;
-  std::map<std::string, size_t> places_;  // of a target in named_
-  std::map<std::string, ModuleQuantization> classes_;
-  bool readable_ = true;
-};
-
 }  // namespace
 
-// One MXFP4 group is enough; which layers it holds for, the targets say.
+// One MXFP4 group is enough; which layers are quantized by it, the tensors say. Where a group names
+// the experts of every layer, only those that name some count.
 void read_compressed_tensors(const QuantizationJson& text, Quantization& method) {
   const Json& groups = required_object(*text.quantization, text.where, "config_groups");
   const Json& format = member_of(*text.quantization, "format");
   if (format.is_string()) method.format = format.get<std::string>();
-  std::string first_refusal;
-  bool of_experts = false;            // the refused modules may be experts
-  std::set<std::string> activations;  // of the groups whose targets name experts
-  std::set<std::string> of_others;
-  TargetRules rules;
+  Reach least = Reach::kPerhaps;
   for (const auto& [name, group] : groups.items()) {
+    if (!group.is_object()) {
+      throw Error::input(refused_value(fmt::format("{}.config_groups.{}", text.where, shown(name)),
+                                       "", group, "an object"));
+    }
+    if (reach_of(group) == Reach::kAllLayers) least = Reach::kSomeLayers;
+  }
+  std::string first_refusal;
+  std::set<std::string> activations;
+  for (const auto& [name, group] : groups.items()) {
+    if (reach_of(group) < least) continue;
     const std::string where = fmt::format("{}.config_groups.{}", text.where, shown(name));
-    if (!group.is_object()) throw Error::input(refused_value(where, "", group, "an object"));
     const std::string refusal = group_refusal(group, where);
-    if (!refusal.empty() && (first_refusal.empty() || (!of_experts && may_hold_experts(group)))) {
-      first_refusal = refusal;
-      of_experts = may_hold_experts(group);
-    }
-    ModuleQuantization rule;
-    rule.refusal = refusal;
-    if (refusal.empty()) {
-      rule.activation = group_activation(group, where);
-      (targets_experts(group) ? activations : of_others).insert(rule.activation);
-    }
-    rules.add(group, rule);
+    if (refusal.empty()) activations.insert(group_activation(group, where));
+    if (first_refusal.empty()) first_refusal = refusal;
   }
-  // Kimi-K3's experts are the engine's own MXFP4, whatever the groups say.
-  method.named_only = rules.readable() && !text.model_type.starts_with("kimi_k3");
-  method.rules = std::move(rules).in_order();
-  if (activations.empty()) activations = std::move(of_others);
-  if (!activations.empty()) {
-    method.activation = activations.size() == 1 ? *activations.begin() : "several";
-    return;
+  if (activations.empty()) {
+    throw Error::input(first_refusal.empty() ? refused_value(text.where, "config_groups", groups,
+                                                             "a group of the experts")
+                                             : first_refusal);
   }
-  throw Error::input(first_refusal.empty()
-                         ? refused_value(text.where, "config_groups", groups, "a group")
-                         : first_refusal);
+  method.activation = activations.size() == 1 ? *activations.begin() : "several";
 }
 
 }  // namespace mxfp4

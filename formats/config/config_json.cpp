@@ -15,7 +15,6 @@
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
-#include "lib/load/block_names.hpp"
 #include "lib/load/style_rows.hpp"
 #include "lib/oracle/model_classes.hpp"
 
@@ -313,14 +312,7 @@ ModelConfig read(std::string_view text) {
       config.model_type.empty() && root.contains("num_experts") && root.contains("rope_ntk_alpha");
   std::string where;
   if (const Json* quantization = find_quantization(root, where)) {
-    const std::span<const Rename> renames = class_renames(config.architectures, config.model_type);
-    config.quantization =
-        read_quantization({quantization, &root, config.model_type, where, renames});
-    const BlockNames block = block_names(config.model_type);
-    if (block.checkpoint != block.engine) {
-      config.quantization->checkpoint_block = block.checkpoint;
-      config.quantization->engine_block = block.engine;
-    }
+    config.quantization = read_quantization({quantization, &root, config.model_type, where});
   }
   return config;
 }

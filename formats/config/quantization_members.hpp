@@ -3,7 +3,6 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +15,7 @@ struct QuantizationJson {
   const nlohmann::ordered_json* quantization;  // the quantization_config object, keys in file order
   const nlohmann::ordered_json* model;  // the whole config; null if there is only `quantization`
   std::string_view model_type;
-  std::string where;                  // key path of the object, "quantization_config"
-  std::span<const Rename> renames{};  // of the model's class
+  std::string where;  // key path of the object, "quantization_config"
 };
 
 // The end of a message about another quantization.
@@ -61,8 +59,7 @@ struct WantedMember {
 // The methods that have a file each. They throw Error::input.
 void read_quark(const QuantizationJson& text, Quantization& method);
 void read_compressed_tensors(const QuantizationJson& text, Quantization& method);
-// Adds a rule for each entry of extra_config that may speak of routed experts, and one for all
-// modules. Source: vLLM 0.33.0, quantization/inc/inc.py and config_parser.py.
+// Source: vLLM 0.33.0, quantization/inc/inc.py and config_parser.py.
 void read_auto_round(const QuantizationJson& text, Quantization& method);
 
 }  // namespace mxfp4

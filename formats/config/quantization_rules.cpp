@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "formats/config/quantization_exclusions.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
-#include "lib/load/module_rules.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -76,15 +74,6 @@ void read_fp8(const QuantizationJson& text, Quantization& method) {
 
 void read_mxfp4(const QuantizationJson&, Quantization&) {}
 
-// The engine renames what is a name in the rules, and leaves regular expressions as they are.
-void rename_rules(std::span<const Rename> renames, Quantization& method) {
-  method.renames = renames;
-  for (ModuleQuantization& rule : method.rules) {
-    if (rule.kind == PatternKind::kRegex) continue;
-    rule.pattern = renamed(renames, std::move(rule.pattern));
-  }
-}
-
 struct MethodRow {
   std::string_view name;
   void (*read)(const QuantizationJson&, Quantization&);
@@ -116,8 +105,6 @@ Quantization read_quantization(const QuantizationJson& text) {
   for (const MethodRow& row : kMethods) {
     if (row.name != method.name) continue;
     row.read(text, method);
-    rename_rules(text.renames, method);
-    method.excluded = read_exclusions(*text.quantization, text.renames);
     return method;
   }
   throw Error::input(

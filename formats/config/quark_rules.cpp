@@ -7,7 +7,6 @@
 #include "formats/config/quantization_members.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
-#include "lib/load/module_rules.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -90,6 +89,12 @@ void read_quark(const QuantizationJson& text, Quantization& method) {
   const Json& global = required_object(root, text.where, "global_quant_config");
   method.rules.push_back(quark_rule(global, "*", text.where + ".global_quant_config"));
   method.activation = method.rules.back().activation;
+  const Json& excluded = member_of(root, "exclude");
+  method.leaves_shared_experts =
+      excluded.is_array() && std::ranges::any_of(excluded, [](const Json& name) {
+        return name.is_string() &&
+               name.get_ref<const std::string&>().find("shared_expert") != std::string::npos;
+      });
 }
 
 }  // namespace mxfp4

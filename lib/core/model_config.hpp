@@ -2,44 +2,20 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace mxfp4 {
 
-// How the pattern of a rule is read. kGlob: Quark's, a glob on the module path; without a star, a
-// name that contains the path. kName: the whole name of one linear layer. kRegex: a regular
-// expression that matches the beginning of that name. kSearch: one that occurs in the module path.
-// kBeginning: the beginning of the module path. kAny: every module.
-enum class PatternKind : uint8_t { kGlob, kName, kRegex, kSearch, kBeginning, kAny };
-
-// How the modules that match a pattern are quantized. `refusal` says why that is not MXFP4 as the
-// reference supports it; it matters only where experts match the pattern.
+// How the modules that match a pattern are quantized: a glob on a module's path, or, without a star,
+// names that contain the path. `refusal` says why that is not MXFP4 as the reference supports it; it
+// matters only where experts match the pattern.
 struct ModuleQuantization {
   std::string pattern;
   std::string activation;  // as Quantization::activation
   std::string refusal;     // "layer_quant_config.*: weight.dtype: fp6_e2m3 ..."; empty: MXFP4
-  PatternKind kind = PatternKind::kGlob;
-};
-
-// The beginning of a module's name in a checkpoint, and what the engine has in its place.
-struct Rename {
-  std::string_view from;
-  std::string_view to;
-};
-
-// The routed experts that a config leaves out of its quantization.
-struct Exclusions {
-  std::set<int64_t> layers;           // by number
-  std::set<std::string> modules;      // by the engine's name of a layer's experts
-  std::vector<std::string> patterns;  // regular expressions, matched from the beginning of a name
-  bool of_linears = false;            // the names are of expert 0's linear layers
-  bool shared_experts = false;        // an entry speaks of the shared experts
 };
 
 // What config.json says of the weights' quantization.
@@ -48,24 +24,15 @@ struct Quantization {
   std::string expert_dtype;  // DeepSeek-V4: "fp4" (the default) or "fp8"
   // How activations are quantized. Quark: one of "", "fp8_per_tensor_static", "mxfp4", "fp6".
   // compressed-tensors: only dynamic FP8, as "fp8_per_token", "fp8_per_block_dynamic" (groups of
-  // 128), "fp8_per_group_32" or "fp8_per_group" (others); anything else is ""; "several" where it
-  // is not known which group of modules the experts are in.
+  // 128), "fp8_per_group_32" or "fp8_per_group" (others); anything else is ""; "several" where
+  // groups that may hold the experts disagree.
   std::string activation;
-  std::vector<ModuleQuantization> rules{};  // the first whose pattern matches a module decides
+  std::vector<ModuleQuantization> rules{};  // Quark's: the first that matches the experts decides
   std::string format{};  // compressed-tensors: "mxfp4-pack-quantized", ...; empty: not said
   // The key that makes an FP8 model's routed experts MXFP4: Ling's or MiMo-V2.6's; empty:
   // none does.
   std::string routed_experts{};
-  Exclusions excluded{};
-  // compressed-tensors: modules that no rule matches are not quantized. False, too, where a pattern
-  // cannot be read.
-  bool named_only = false;
-  // Rules and exclusions have the engine's names of modules: renames are applied to a checkpoint's
-  // one after the other (hf_to_vllm_mapper), then the block that holds a layer's experts gets the
-  // engine's name, unless it is empty.
-  std::span<const Rename> renames{};
-  std::string checkpoint_block{};  // "block_sparse_moe"
-  std::string engine_block{};      // "mlp"
+  bool leaves_shared_experts = false;  // Quark's exclude speaks of the shared experts
 };
 
 // Fields absent from the file are empty. Sizes belong to the whole model, unsharded.

@@ -56,7 +56,7 @@ void check_alike(const std::vector<LayerTable>& tables, const ModelConfig& confi
   const std::string* first = nullptr;  // of the first layer's activations
   for (const LayerTable& table : tables) {
     const Quantization& quantization = *config.quantization;
-    const ModuleQuantization* rule = find_rule(quantization, table.module(), table.linear());
+    const ModuleQuantization* rule = find_rule(quantization, table.module());
     const std::string& activation = rule == nullptr ? quantization.activation : rule->activation;
     if (first == nullptr) first = &activation;
     if (activation == *first) continue;

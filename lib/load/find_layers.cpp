@@ -10,7 +10,6 @@
 #include "lib/core/error.hpp"
 #include "lib/core/expert_name.hpp"
 #include "lib/core/text.hpp"
-#include "lib/load/block_names.hpp"
 #include "lib/load/config_check.hpp"
 #include "lib/load/describe_published.hpp"
 #include "lib/load/layer_table.hpp"
@@ -32,12 +31,8 @@ const NamedTensor* first_of(const StyleRow& row, const std::vector<NamedTensor>&
 
 // An example of a row's names.
 std::string example(const StyleRow& row) {
-  // Layer 2 is the first of Inkling's that has experts.
-  const bool inkling = row.loader == Loader::kInklingStacked;
-  ModelConfig config;
-  if (inkling) config.model_type = "inkling";
-  const std::string module = experts_path(row, config, inkling ? 2 : 0);
-  return expert_tensor_name(row, module, 0, row.projections.front().word, Field::kCodes);
+  return expert_tensor_name(row, experts_path(row.style, 0), 0, row.projections.front().word,
+                            Field::kCodes);
 }
 
 // What experts are called here, and what rows would call them; no row stands for all of them.
@@ -151,18 +146,14 @@ Collected collect(const std::vector<NamedTensor>& tensors, const StyleRow& row, 
 // The reason why a layer's experts are not MXFP4, from its config or its tensors; empty if
 // they are.
 std::optional<Error> refusal_of(const LayerTable& table, const ModelConfig* config) {
-  const ModuleQuantization* rule =
-      config != nullptr && config->quantization
-          ? find_rule(*config->quantization, table.module(), table.linear())
-          : nullptr;
-  // A rule for every linear layer may be meant for others, where names in patterns are the engine's
-  // own: the tensors decide.
-  const bool meant = rule != nullptr && (rule->kind != PatternKind::kAny || !table.looks_mxfp4());
-  if (meant && !rule->refusal.empty()) {
+  const ModuleQuantization* rule = config != nullptr && config->quantization
+                                       ? find_rule(*config->quantization, table.module())
+                                       : nullptr;
+  if (rule != nullptr && !rule->refusal.empty()) {
     return Error::input(rule->refusal).in_file(config->file);
   }
-  if (!table.unquantized()) return std::nullopt;
-  return Error::input("not quantized").at_key(table.module());
+  if (!table.not_mxfp4()) return std::nullopt;
+  return Error::input("not quantized as MXFP4").at_key(table.module());
 }
 
 // Moves the layers of a mixed model that are not MXFP4 to the rest. Throws Error::input when no
@@ -173,7 +164,7 @@ void set_aside(Collected& found, const StyleRow& row, const ModelConfig* config)
   for (LayerTable& table : found.tables) {
     std::optional<Error> refusal = refusal_of(table, config);
     // What the layer has in place of MXFP4 experts is found later.
-    if (row.every_layer && table.unquantized()) refusal.reset();
+    if (row.every_layer && table.not_mxfp4()) refusal.reset();
     if (!refusal) {
       ours.push_back(std::move(table));
       continue;
@@ -195,11 +186,8 @@ std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRo
   for (const NamedTensor& tensor : tensors) {
     const auto name = parse_expert_name(row, tensor.name);
     if (!name) continue;
-    const std::string linear = linear_name(row, *name);
-    const ModuleQuantization* rule = find_rule(quantization, name->module, linear);
-    if (rule == nullptr || !rule->refusal.empty()) continue;
-    if (!name->draft && is_excluded(quantization, name->layer, name->module, linear)) continue;
-    return rule->activation;
+    const ModuleQuantization* rule = find_rule(quantization, name->module);
+    if (rule != nullptr && rule->refusal.empty()) return rule->activation;
   }
   return quantization.activation;
 }

@@ -10,7 +10,6 @@
 #include "lib/core/checked.hpp"
 #include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
-#include "lib/load/block_names.hpp"
 #include "lib/load/config_check.hpp"
 #include "lib/load/module_rules.hpp"
 #include "lib/load/style_rows.hpp"
@@ -47,58 +46,17 @@ const StyleRow& row_of(const ModelConfig& config) {
       .in_file(config.file);
 }
 
-constexpr std::string_view kExpertsWord = "experts";  // ends a layer's path
-
-// What the config says of a layer's experts under the words that their projections may have.
-struct SaidOfExperts {
-  const ModuleQuantization* rule = nullptr;  // one for these modules before one for all
-  bool excluded = false;
-};
-
-SaidOfExperts said_of(const ModelConfig& config, const StyleRow& row, int64_t layer,
-                      const std::string& module) {
-  const Quantization& quantization = *config.quantization;
-  SaidOfExperts said;
-  const ModuleQuantization* general = nullptr;
-  for (const std::string& linear : first_linears(row, module)) {
-    said.excluded = said.excluded || is_excluded(quantization, layer, module, linear);
-    const ModuleQuantization* rule = find_rule(quantization, module, linear);
-    if (rule == nullptr) continue;
-    const bool named = rule->kind != PatternKind::kAny && rule->pattern != "*";
-    const ModuleQuantization*& place = named ? said.rule : general;
-    if (place == nullptr) place = rule;
-  }
-  if (said.rule == nullptr) said.rule = general;
-  if (said.excluded) said.rule = nullptr;
-  return said;
-}
-
 bool has_experts(const ModelConfig& config, int64_t layer) {
   if (config.moe_layers)
     return std::ranges::find(*config.moe_layers, layer) != config.moe_layers->end();
   return config_has_experts(config, layer).value_or(true);
 }
 
-// Whether Quark quantized the layer's shared experts too, which the engine may then put behind the
-// routed ones.
-bool has_mxfp4_shared_experts(const ModelConfig& config, int64_t layer, const std::string& module) {
-  if (config.num_shared_experts == 0 || !config.quantization) return false;
-  const Quantization& quantization = *config.quantization;
-  if (quantization.name != "quark" || quantization.excluded.shared_experts) return false;
-  const std::string name =
-      fmt::format("{}shared_experts", module.substr(0, module.size() - kExpertsWord.size()));
-  const ModuleQuantization* rule = find_rule(quantization, name, name + ".gate_proj");
-  if (rule != nullptr && !rule->refusal.empty()) return false;
-  return !is_excluded(quantization, layer, name + ".gate_proj", name);
-}
-
-// The reason why a config without any layer of MXFP4 experts has none.
-[[noreturn]] void refuse_all(const ModelConfig& config, const ModuleQuantization* rule) {
-  const bool other = rule != nullptr && !rule->refusal.empty();
-  throw Error::input(other ? rule->refusal
-                           : "the experts of every layer are left out of the quantization; this "
-                             "program repacks MXFP4 experts only")
-      .in_file(config.file);
+// Whether Quark quantized the shared experts too, which the engine may then put behind the routed
+// ones.
+bool has_mxfp4_shared_experts(const ModelConfig& config) {
+  return config.num_shared_experts > 0 && config.quantization &&
+         config.quantization->name == "quark" && !config.quantization->leaves_shared_experts;
 }
 
 // Appends the tensors of one module.
@@ -151,39 +109,34 @@ class Imagination {
   std::vector<NamedTensor>& out_;
 };
 
-// Appends what shows a layer: its experts, or that it has none, or others. Sets `rule` to its
-// experts' rule; false: they are not MXFP4.
-bool add_model_layer(const ModelConfig& config, const StyleRow& row, const Sizes& sizes,
-                     int64_t layer, const ModuleQuantization*& rule,
-                     std::vector<NamedTensor>& out) {
-  const std::string module = experts_path(row, config, layer);
+// Appends what shows a layer: its experts, or that it has none, or others. Says why its experts are
+// not MXFP4, with an empty text if they are; nothing of a layer without experts.
+std::optional<std::string> add_model_layer(const ModelConfig& config, const StyleRow& row,
+                                           const Sizes& sizes, int64_t layer,
+                                           std::vector<NamedTensor>& out) {
   const auto add = [&](const std::string& name, DType dtype, const Shape& shape) {
     out.push_back({name, {dtype, shape}, config.file});
   };
   add(fmt::format("model.layers.{}.input_layernorm.weight", layer), DType::kBF16,
       Shape{sizes.hidden});
-  if (!has_experts(config, layer)) return false;
-  const std::string_view word = row.projections.front().word;
+  if (!has_experts(config, layer)) return std::nullopt;
+  const std::string module = experts_path(row.style, layer);
   std::string activation;
   if (config.quantization) {
-    const Quantization& quantization = *config.quantization;
-    const SaidOfExperts said = said_of(config, row, layer, module);
-    if (!said.excluded) rule = said.rule;
-    const bool unnamed = said.rule == nullptr && quantization.named_only;
-    const bool refused = said.rule != nullptr && !said.rule->refusal.empty();
-    if (said.excluded || unnamed || refused) {
-      add(expert_tensor_name(row, module, 0, word, Field::kCodes), DType::kBF16,
-          Shape{sizes.intermediate, sizes.hidden});
-      return false;
+    const ModuleQuantization* rule = find_rule(*config.quantization, module);
+    if (rule != nullptr && !rule->refusal.empty()) {
+      add(expert_tensor_name(row, module, 0, row.projections.front().word, Field::kCodes),
+          DType::kBF16, Shape{sizes.intermediate, sizes.hidden});
+      return rule->refusal;
     }
-    activation = rule != nullptr ? rule->activation : quantization.activation;
+    activation = rule != nullptr ? rule->activation : config.quantization->activation;
   }
   Imagination(config, row, activation == "fp8_per_tensor_static", out).add_layer(module, sizes);
-  if (has_mxfp4_shared_experts(config, layer, module)) {
-    add(module.substr(0, module.size() - kExpertsWord.size()) + "shared_experts.gate_proj.weight",
-        DType::kU8, Shape{sizes.intermediate, sizes.hidden / kCodesPerByte});
+  if (has_mxfp4_shared_experts(config)) {
+    add(fmt::format("model.layers.{}.mlp.shared_experts.gate_proj.weight", layer), DType::kU8,
+        Shape{sizes.intermediate, sizes.hidden / kCodesPerByte});
   }
-  return true;
+  return "";
 }
 
 }  // namespace
@@ -210,11 +163,13 @@ std::vector<NamedTensor> imagine_tensors(const ModelConfig& config) {
   }
   std::vector<NamedTensor> out;
   bool any = false;
-  const ModuleQuantization* rule = nullptr;
+  std::string refusal = "no layer has experts";
   for (int64_t layer = 0; layer < sizes.layers; ++layer) {
-    any = add_model_layer(config, row, sizes, layer, rule, out) || any;
+    const auto said = add_model_layer(config, row, sizes, layer, out);
+    any = any || (said && said->empty());
+    if (said) refusal = *said;
   }
-  if (!any) refuse_all(config, rule);
+  if (!any) throw Error::input(refusal).in_file(config.file);
   if (row.style != Style::kDeepseekV4) return out;
   sizes.experts = experts_stated(config, true).value_or(sizes.experts);
   const int64_t stages = config.draft_stages.value_or(config.num_nextn_predict_layers.value_or(0));
@@ -222,7 +177,7 @@ std::vector<NamedTensor> imagine_tensors(const ModelConfig& config) {
     throw Error::input(fmt::format("{} draft stages", stages)).in_file(config.file);
   }
   for (int64_t stage = 0; stage < stages; ++stage) {
-    Imagination(config, row, false, out).add_layer(draft_experts_path(stage), sizes);
+    Imagination(config, row, false, out).add_layer(fmt::format("mtp.{}.ffn.experts", stage), sizes);
   }
   return out;
 }

@@ -67,7 +67,6 @@ LayerTable::LayerTable(const std::vector<NamedTensor>& tensors, const StyleRow& 
       row_(&row),
       encodes_scales_(encodes_scales),
       module_(first.module),
-      linear_(linear_name(row, first)),
       layer_(first.layer),
       draft_(first.draft),
       numbered_words_(first.word.starts_with('w')) {}
@@ -86,10 +85,11 @@ void LayerTable::add(size_t tensor, const ExpertTensorName& name) {
   entries_.push_back({std::max<int64_t>(name.expert, 0), name.projection, name.field, tensor});
 }
 
-bool LayerTable::unquantized() const {
-  return std::all_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    const DType dtype = (*tensors_)[entry.tensor].spec.dtype;
-    return entry.field != Field::kScales && (entry.field != Field::kCodes || is_float(dtype));
+bool LayerTable::not_mxfp4() const {
+  return std::ranges::none_of(entries_, [&](const Entry& entry) {
+    if (entry.field != Field::kCodes && entry.field != Field::kScales) return false;
+    const auto legal = rule(entry.field).dtypes;
+    return std::ranges::find(legal, (*tensors_)[entry.tensor].spec.dtype) != legal.end();
   });
 }
 
@@ -97,17 +97,6 @@ bool LayerTable::flat_scales() const {
   return row_->stacked && std::ranges::any_of(entries_, [&](const Entry& entry) {
            return entry.field == Field::kScales && (*tensors_)[entry.tensor].spec.shape.rank() == 2;
          });
-}
-
-bool LayerTable::looks_mxfp4() const {
-  std::array<bool, kFields> seen{};
-  for (const Entry& entry : entries_) {
-    const auto legal = rule(entry.field).dtypes;
-    const DType dtype = (*tensors_)[entry.tensor].spec.dtype;
-    if (std::find(legal.begin(), legal.end(), dtype) == legal.end()) return false;
-    seen[static_cast<size_t>(entry.field)] = true;
-  }
-  return seen[static_cast<size_t>(Field::kCodes)] && seen[static_cast<size_t>(Field::kScales)];
 }
 
 std::vector<size_t> LayerTable::members() const {

@@ -33,18 +33,15 @@ class LayerTable {
   // Sets everything but index and engine_prefix. Throws Error::input naming file and tensor.
   [[nodiscard]] ExpertLayer build(const Wanted& wanted);
 
-  // Whether the layer's experts are plain floating-point weights: no scales, no codes.
-  [[nodiscard]] bool unquantized() const;
+  // Whether the layer's experts are plain weights or quantized in another way: neither codes nor
+  // scales of a type that MXFP4 has.
+  [[nodiscard]] bool not_mxfp4() const;
   // Whether its scales have two dimensions though it is stacked.
   [[nodiscard]] bool flat_scales() const;
-  // Whether the layer has codes and scales, all of the dtypes that MXFP4 has.
-  [[nodiscard]] bool looks_mxfp4() const;
   // The indices of its tensors.
   [[nodiscard]] std::vector<size_t> members() const;
 
   [[nodiscard]] const std::string& module() const { return module_; }
-  // The linear layer of one of its tensors, as linear_name says.
-  [[nodiscard]] const std::string& linear() const { return linear_; }
   [[nodiscard]] int64_t layer() const { return layer_; }
   [[nodiscard]] bool draft() const { return draft_; }
   // The tensor that the sizes were read from, for messages after build.
@@ -89,7 +86,6 @@ class LayerTable {
   const StyleRow* row_;
   bool encodes_scales_;  // as FindOptions has it
   std::string module_;
-  std::string linear_;
   int64_t layer_;
   bool draft_;
   bool numbered_words_;  // projections are called w1, w2, w3

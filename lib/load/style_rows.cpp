@@ -303,21 +303,16 @@ std::string expert_tensor_name(const StyleRow& row, std::string_view module, int
   return fmt::format("{}.{}.{}{}", module, expert, word, suffix);
 }
 
-std::string linear_name(const StyleRow& row, const ExpertTensorName& name) {
-  return row.stacked ? fmt::format("{}.{}", name.module, name.word)
-                     : fmt::format("{}.0.{}", name.module, name.word);
+std::string experts_path(Style style, int64_t layer) {
+  if (style == Style::kGptOssOriginal) return fmt::format("block.{}.mlp", layer);
+  if (style == Style::kDeepseekV4) return fmt::format("layers.{}.ffn.experts", layer);
+  return fmt::format("model.layers.{}.mlp.experts", layer);
 }
 
-std::vector<std::string> first_linears(const StyleRow& row, std::string_view module) {
-  std::vector<std::string> linears;
-  ExpertTensorName name;
-  name.module = module;
-  for (const ProjectionWord& word : row.projections) {
-    name.word = word.word;
-    if (word.projection != row.projections.front().projection) continue;
-    linears.push_back(linear_name(row, name));
-  }
-  return linears;
+std::string engine_path(Style style, int64_t layer) {
+  if (style == Style::kGptOssOriginal) return fmt::format("model.layers.{}.mlp.experts", layer);
+  if (style == Style::kDeepseekV4) return fmt::format("model.layers.{}.ffn.experts", layer);
+  return {};
 }
 
 }  // namespace mxfp4

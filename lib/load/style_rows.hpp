@@ -99,11 +99,13 @@ struct ExpertTensorName {
 [[nodiscard]] std::string expert_tensor_name(const StyleRow& row, std::string_view module,
                                              int64_t expert, std::string_view word, Field field);
 
-// The name of the linear layer that a tensor belongs to: expert 0's of the same projection.
-[[nodiscard]] std::string linear_name(const StyleRow& row, const ExpertTensorName& name);
+// The path of a layer's experts as models of the style usually have it: "model.layers.3.mlp.experts";
+// in gpt-oss's original names the path of the block itself, "block.3.mlp".
+[[nodiscard]] std::string experts_path(Style style, int64_t layer);
 
-// The linear module of the first projection of a layer's experts, or of expert 0, by each of its words.
-[[nodiscard]] std::vector<std::string> first_linears(const StyleRow& row, std::string_view module);
+// The engine's path of a layer's experts where the checkpoint has another; empty if both are the
+// same.
+[[nodiscard]] std::string engine_path(Style style, int64_t layer);
 
 // A non-negative decimal number of at most nine digits, the whole of `text`.
 [[nodiscard]] std::optional<int64_t> parse_index(std::string_view text);

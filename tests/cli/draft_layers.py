@@ -7,8 +7,7 @@ import os
 import random
 import sys
 
-from drawn_models import experts, numbers, other_experts, run, save
-from layer_methods import layers_named
+from drawn_models import experts, layers_named, numbers, other_experts, run, save
 
 SHOWN = int(os.environ.get("MXFP4_TEST_CONFIGS", "40"))  # pairs of a config and a release, other ones on each run
 ENDINGS = {"compressed-tensors": (".weight_packed", ".weight_scale", ("U8", "U8")), "quark": (".weight", ".weight_scale", ("U8", "U8")),

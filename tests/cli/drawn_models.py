@@ -76,6 +76,17 @@ def run(*arguments):
     return subprocess.run([PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def layers_named(warnings):
+    """The layers that a warning says stay as they are."""
+    found = set()
+    for warning in warnings:
+        named = re.match(r"layers? ([\d, -]+) ha(?:ve|s) experts that are not MXFP4", warning)
+        for part in named.group(1).split(", ") if named else ():
+            first, _, last = part.partition("-")
+            found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
 def explained(config, release, *flags):
     """What the program says of a config alone: the process, and its document, empty for what it cannot read."""
     os.makedirs("config", exist_ok=True)

@@ -1,4 +1,4 @@
-"""Configs as published. What the releases' own code makes of one: cli.layer_methods, module_names, config_keys."""
+"""Configs as published. What the releases' own code makes of one: cli.published_layers, config_keys."""
 import json
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Layers that differ among themselves: draft stages, latent experts. Two kinds of quantization: layer_methods.py, published.py."""
+"""Layers that differ among themselves: draft stages, latent experts. Two kinds of quantization: published.py."""
 from drawn_models import NUMBERED, RELEASE, check_all, compressed_tensors, convert, draw, experts, explain, group, refused, run, save
 
 

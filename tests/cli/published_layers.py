@@ -4,8 +4,7 @@ import json
 import os
 import sys
 
-from drawn_models import explained
-from layer_methods import layers_named
+from drawn_models import explained, layers_named
 
 sys.path.insert(0, os.path.join(os.environ["SOURCE_DIR"], "tests", "engines"))
 from published_configs import written_out

@@ -1,5 +1,5 @@
-// Rules of a quantization for single modules, and the patterns that name modules.
-#include "lib/load/module_rules.hpp"
+// Layers found among tensors: types that a style takes, drafts, absurd numbers, many tensors.
+#include "lib/load/find_layers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lib/core/dtype.hpp"
-#include "lib/load/find_layers.hpp"
 #include "tests/unit/found_layers.hpp"
 
 namespace mxfp4 {
@@ -20,36 +19,6 @@ using test::PerExpert;
 using test::quantized_config;
 using test::refusal_of_layers;
 using Tensors = std::vector<NamedTensor>;
-
-TEST(ModuleRules, GlobsMatchAsFnmatch) {
-  EXPECT_TRUE(glob_match("*", ""));
-  EXPECT_TRUE(glob_match("a*c", "abbc"));
-  EXPECT_FALSE(glob_match("a*c", "abbd"));
-  EXPECT_TRUE(glob_match("*.layers.?.mlp*", "model.layers.3.mlp.experts"));
-  EXPECT_TRUE(glob_match("l[0-3]x", "l2x"));
-  EXPECT_FALSE(glob_match("l[!0-3]x", "l2x"));
-  EXPECT_TRUE(glob_match("l[]]x", "l]x"));
-  EXPECT_TRUE(glob_match("l[x", "l[x"));
-  EXPECT_FALSE(glob_match("abc", "ab"));
-  EXPECT_FALSE(glob_match("ab", "abc"));
-}
-
-TEST(ModuleRules, ExpressionsMatchABeginning) {
-  const std::string name = "model.layers.12.mlp.experts.0.gate_proj";
-  EXPECT_TRUE(regex_match_start(".*experts.*", name));
-  EXPECT_TRUE(regex_match_start("model\\.layers\\.1[0-3]\\.", name));
-  EXPECT_FALSE(regex_match_start("layers", name));
-  EXPECT_FALSE(regex_match_start("^(?!.*experts).*$", name));
-  EXPECT_TRUE(regex_match_start("^(?!.*self_attn).*$", name));
-  EXPECT_FALSE(regex_match_start("(", name));
-  EXPECT_TRUE(regex_match_start("m{1}odel\\.layers\\.\\d{1,2}\\.", name));
-  EXPECT_FALSE(regex_match_start("\\w{6,}", name));
-  for (const char* large : {"m{65}", "(m{9}){9}", "m{1000000000000}", "m{1", "m{x}", "m{,}"}) {
-    EXPECT_FALSE(regex_readable(large)) << large;
-  }
-  EXPECT_FALSE(regex_match_start(std::string(600, '.'), name));
-  EXPECT_FALSE(regex_match_start("(m|mo|o)*(m|mo|o)*(m|mo|o)*(m|mo|o)*x", std::string(500, 'm')));
-}
 
 // Of DeepSeek-V4's names, or of the others' in a model of this method.
 Tensors typed(bool deepseek, DType codes, DType scales, const char* suffix = ".weight") {
@@ -63,7 +32,7 @@ Tensors typed(bool deepseek, DType codes, DType scales, const char* suffix = ".w
   return per_expert(form);
 }
 
-TEST(ModuleRules, StylesTakeWhatTheirLoaderKeeps) {
+TEST(FindLayers, StylesTakeWhatTheirLoaderKeeps) {
   const ModelConfig v4 = quantized_config("deepseek_v4_fp8", "deepseek_v4");
   const ModelConfig mxfp4 = quantized_config("mxfp4", "qwen3_moe");
   const ModelConfig packed = quantized_config("compressed-tensors", "qwen3_moe");
@@ -91,7 +60,7 @@ Tensors loaded(const std::string& prefix) {
   };
 }
 
-TEST(ModuleRules, DraftLayersOfALoadedInputCountOn) {
+TEST(FindLayers, DraftLayersOfALoadedInputCountOn) {
   Tensors tensors = loaded("mtp.0.ffn.experts");
   for (auto& t : loaded("layers.0.ffn.experts")) tensors.push_back(t);
   for (auto& t : loaded("layers.1.ffn.experts")) tensors.push_back(t);
@@ -104,7 +73,7 @@ TEST(ModuleRules, DraftLayersOfALoadedInputCountOn) {
   EXPECT_EQ(find_expert_layers(tensors, &config, options).layers.at(2).index, 61);
 }
 
-TEST(ModuleRules, AbsurdNumbersAreRefusedQuickly) {
+TEST(FindLayers, AbsurdNumbersAreRefusedQuickly) {
   ModelConfig config = quantized_config("quark", "deepseek_v3");
   config.num_hidden_layers = INT64_MAX;
   config.first_k_dense_replace = INT64_MAX;
@@ -119,7 +88,7 @@ TEST(ModuleRules, AbsurdNumbersAreRefusedQuickly) {
 }
 
 // A quadratic step would take many minutes; 0.1 s is usual.
-TEST(ModuleRules, ALargeModelIsQuick) {
+TEST(FindLayers, ALargeModelIsQuick) {
   Tensors tensors;
   for (int64_t layer = 0; layer < 61; ++layer) {
     PerExpert{.module = "model.layers." + std::to_string(layer) + ".mlp.experts", .experts = 384}
