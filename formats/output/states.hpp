@@ -4,7 +4,7 @@
 //
 // Other questions are asked elsewhere. May OUT be written at all (a file, a place inside a blob,
 // another process, a mount point): Sibling. Is it complete enough to be read:
-// decision/unfinished.hpp. Are all shards there and whole: finalize.
+// unfinished.hpp. Are all shards there and whole: finalize.
 #pragma once
 
 #include <array>
