@@ -132,6 +132,7 @@ std::vector<std::string> check_ranks(const std::vector<fs::path>& directories,
 
 std::vector<Manifest> read_manifests(const std::vector<fs::path>& directories) {
   std::vector<Manifest> manifests;
+  manifests.reserve(directories.size());
   for (const fs::path& directory : directories) manifests.push_back(read_manifest(directory));
   return manifests;
 }
