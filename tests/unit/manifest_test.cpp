@@ -13,7 +13,6 @@
 namespace mxfp4 {
 namespace {
 
-using test::message_of;
 using test::sample_manifest;
 
 TEST(Manifest, ReadsWhatItWrote) {
