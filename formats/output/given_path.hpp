@@ -2,9 +2,7 @@
 // hide one.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <vector>
 
 #include "formats/blob/blob_reader.hpp"

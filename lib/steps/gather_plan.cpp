@@ -60,7 +60,7 @@ bool changes_nothing(const MatrixRows& rows) {
 }
 
 // An operation of a chain: one of both.
-struct Operation {
+struct ChainOperation {
   int64_t together;  // nibbles stay together, or a divisor of this number
   std::vector<uint32_t> words;
   Digits digits{};
@@ -69,7 +69,7 @@ struct Operation {
 
 // Operations from a chain's output back.
 struct Chain {
-  std::vector<Operation> operations;  // in the order of the steps
+  std::vector<ChainOperation> operations;  // in the order of the steps
 
   void add(MatrixRows rows) {
     if (!operations.empty() && operations.back().rows && take_in(*operations.back().rows, rows)) {
@@ -162,7 +162,7 @@ void add_permute(const Permute& step, Chain& chain) {
   }
   if (digits.empty() || (digits.size() == 1 && digits[0].stride == 1)) return;
   const bool run = digits[0].stride == 1;
-  Operation made = {.together = run ? digits[0].extent : 1, .words = {kGatherDigits}};
+  ChainOperation made = {.together = run ? digits[0].extent : 1, .words = {kGatherDigits}};
   for (size_t d = run ? 1 : 0; d < digits.size(); ++d) {
     made.together = std::gcd(made.together, digits[d].stride);
   }
