@@ -52,8 +52,8 @@ void bring_near(std::vector<ItemDigit>& digits) {
   }
 }
 
-// Four bytes, by their even nibbles, that have the nibbles of a word; none if it needs more of them. order:
-// kGatherLow, kGatherHigh.
+// The four bytes of the input, each by the place of its even nibble, that hold the eight nibbles of a word;
+// empty if there are more or fewer of them. Fills `order`: kGatherLow and kGatherHigh.
 std::vector<uint32_t> bytes_of(std::span<const uint32_t> places, std::array<uint32_t, 2>& order) {
   std::vector<uint32_t> bytes;
   for (uint32_t nibble = 0; nibble < GATHER_MOST_SPAN; ++nibble) {

@@ -1,4 +1,4 @@
-// is_sound().
+// is_sound() of gather_plan.hpp: a plan is checked where it is made, not on the GPU.
 #include "lib/kernels/gather_source.h"
 #include "lib/steps/gather_items.hpp"
 #include "lib/steps/gather_plan.hpp"
