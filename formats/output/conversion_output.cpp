@@ -76,13 +76,18 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
               .shard = request_.shard,
               .plan = plan_identity(planned),
               .source = look_at(request_, source)} {
-  look();
+  const bool locked = sibling_.there();
+  try {
+    look();
+  } catch (const Error&) {
+    if (!locked) sibling_.lock_if_there();  // what it saw may be another run's that has begun since
+    throw;
+  }
   if (complete_) return;
   if (request_.look_only) {
     sibling_.require_writable();
     return;
   }
-  const bool locked = sibling_.there();
   sibling_.make();
   if (!locked) look();  // another run may have ended meanwhile
   if (!complete_) begin();

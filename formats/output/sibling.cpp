@@ -174,7 +174,7 @@ Sibling::Sibling(fs::path out, bool shared) : out_(without_slash(std::move(out))
   if (fs::exists(out_, error) && !fs::is_directory(out_, error)) {
     throw Error::output("exists and is not a directory").in_file(out_.string());
   }
-  if (fs::is_directory(parent_, error)) open(/*create=*/false);
+  lock_if_there();
 }
 
 Sibling::~Sibling() {
@@ -237,6 +237,11 @@ void Sibling::open(bool create) {
     return;
   }
   refuse_busy(out_);
+}
+
+void Sibling::lock_if_there() {
+  std::error_code error;
+  if (!place_ && fs::is_directory(parent_, error)) open(/*create=*/false);
 }
 
 void Sibling::make() {

@@ -38,6 +38,8 @@ class Sibling {
   [[nodiscard]] bool occupied() const;
   [[nodiscard]] bool there() const { return place_.has_value(); }
 
+  // Locks the sibling if it has come since. Throws Error::output if another process holds the lock.
+  void lock_if_there();
   // Creates the sibling and the result's folder where they are missing, and locks the first.
   void make();
   // Where journals lie, and where the result is built.
