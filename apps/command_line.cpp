@@ -105,7 +105,10 @@ void declare_explain(CLI::App& app, CommandLine& line) {
             "Show what other releases decide differently (list revisions)", "NAME[,NAME]|all");
   add_value(command, "Question", "--batch", options.batch, "Answer JSON lines; - is stdin",
             "FILE|-");
+  CLI::Option* nodes = add_value(command, "Question", "--nodes,--nnodes", options.nodes,
+                                 "Show the bytes that one of N nodes reads, in three ways", "N");
   add_request_flags(command, options.input);
+  nodes->transform(number_in(1, 65536))->needs(input)->excludes("--rank", "--layers", "--against");
   // A config says enough to explain, so --model-config needs no INPUT.
   for (const char* name : {"--style", "--layers"}) command.get_option(name)->needs(input);
   finish(command, line, options, run_explain,

@@ -90,6 +90,7 @@ struct ExplainOptions {
   RequestFlags input;
   std::string against;  // releases, with commas between them, or "all"
   std::string batch;
+  std::optional<int64_t> nodes;  // show what a node of so many reads
 };
 
 struct VerifyOptions {

@@ -46,6 +46,17 @@ std::shared_ptr<Source> open_far_config(const std::filesystem::path& path) {
   }
 }
 
+// Bytes of all tensors, as the head of the folder's index says; 0 where it does not.
+int64_t stated_bytes(const std::filesystem::path& folder) {
+  if (!exists_at(folder / kIndexName)) return 0;
+  const PositionedFile index = file_at(folder / kIndexName);
+  std::string head(static_cast<size_t>(std::min<int64_t>(index.size(), 4096)), '\0');
+  index.read(0, std::as_writable_bytes(std::span(head)));
+  const size_t key = head.find("\"total_size\"");
+  if (key == std::string::npos) return 0;
+  return std::strtoll(head.c_str() + head.find(':', key) + 1, nullptr, 10);
+}
+
 // Weights, or where there are none only the config.
 std::shared_ptr<Source> open_input(const CheckpointOptions& input) {
   if (input.path.empty()) return open_config(*input.config_text, input.config_path);
@@ -113,6 +124,11 @@ Explanation explain(const CheckpointRequest& asked, ExplainCall& call) {
                       .asked = text,
                       .model = names_weights(flags.path) ? served_name(flags.path) : "CHECKPOINT"});
     }
+  }
+  if (call.options.nodes && checkpoint && !e.refusal) {
+    const int64_t stated = e.imagined ? stated_bytes(flags.path) : 0;
+    e.reads = node_reads(*checkpoint, e, *call.options.nodes, stated);
+    if (stated == 0 && (e.imagined || call.source->origin())) e.reads.front().way = "all experts";
   }
   if (!e.decision.backend) return e;
   if (!call.options.against.empty() && checkpoint && !e.refusal) {

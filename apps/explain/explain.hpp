@@ -10,6 +10,7 @@
 #include "apps/json_output.hpp"
 #include "apps/options.hpp"
 #include "apps/request.hpp"
+#include "formats/decision/node_reads.hpp"
 #include "formats/decision/opened_checkpoint.hpp"
 #include "formats/decision/recipes.hpp"
 #include "lib/oracle/checkpoint.hpp"
@@ -24,8 +25,9 @@ struct Explanation : Conversion {
   // The parts of the engine's command that makes the same bytes at each start, without a blob; none
   // if it cannot.
   std::vector<std::string> serve{};
-  std::vector<Recipe> recipes{};  // with --against, unless refused
-  LayerDims multiples{};          // sizes are rounded up to these; only with a backend
+  std::vector<NodeReads> reads{};  // with --nodes, unless refused
+  std::vector<Recipe> recipes{};   // with --against, unless refused
+  LayerDims multiples{};           // sizes are rounded up to these; only with a backend
 };
 
 [[nodiscard]] Json explanation_json(const RuleSet& rules, const ExplainOptions& options,

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "apps/explain/explain.hpp"
@@ -225,6 +226,13 @@ Json explanation_json(const RuleSet& rules, const ExplainOptions& options, const
   std::vector<std::string> notes = e.decision.notes;
   notes.insert(notes.end(), e.defects.begin(), e.defects.end());
   out["notes"] = notes;
+  for (const NodeReads& way : e.reads) {
+    const double share = static_cast<double>(way.node) / static_cast<double>(e.reads.front().node);
+    out["node_reads"].push_back({{"reads", way.way},
+                                 {"node_bytes", way.node},
+                                 {"share", std::round(share * 1000) / 1000},
+                                 {"all_nodes_bytes", way.all}});
+  }
   Json& candidates = out["candidates"] = Json::array();
   for (const TraceStep& step : e.decision.trace) candidates.push_back(candidate_json(step));
   out["next"] = text_or_null(fmt::format("{}", fmt::join(e.next, " ")));
@@ -242,6 +250,10 @@ std::string explanation_text(const Console& console, const Explanation& e, const
   if (e.decision.backend) {
     out += "\n" + console.bold(e.refusal ? "would be chosen" : "chosen") + "\n" +
            fields_text(console, chosen_facts(e, document), 2);
+  }
+  if (!e.reads.empty()) {
+    out += "\n" + table_text(console, document["node_reads"],
+                             {"reads", "node_bytes", "share", "all_nodes_bytes"});
   }
   if (!all) out += tried_text(console, e) + "\nMore: -v shows every fact and class.\n";
   append_next(out, console, e);

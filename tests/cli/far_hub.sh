@@ -47,9 +47,10 @@ done
 cp model/model.safetensors.index.json .
 printf '%1100000s' ' ' >>model/model.safetensors.index.json
 : >state/asked
-expect_exit 0 "$BIN" explain $far --arch sm90 --json
+expect_exit 0 "$BIN" explain $far --arch sm90 --nodes 1 --json
 [ "$(awk '{ n += $1 } END { print n }' state/asked)" -lt 100000 ] || fail 'explain fetched the index'
 grep -q '"config_only"' stdout || fail 'no word about the weights'
+grep -q '"whole checkpoint"' stdout || fail 'the head of the index was not read'
 mv model.safetensors.index.json model
 
 # What breaks and heals. ${CUTS:-60} connections end at drawn bytes.
