@@ -1,11 +1,16 @@
 """The vLLM plug-in's substitution: every backend's objects, and what vLLM itself still does."""
+import ctypes.util
 import glob
+import http.server
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+from unittest import mock
 
+import far_handler
 import hook_env
 import layer_files
 from hook_env import (PREFIX, SLOTS, World, bits, goldens, golden, make_blob, torch,
@@ -161,13 +166,17 @@ class Substitution(unittest.TestCase):
 
 
 class Ranks(unittest.TestCase):
-    """A checkpoint with gpt-oss's names, split over ranks: each layer of each rank."""
+    """A checkpoint with gpt-oss's names, split over ranks: each layer of each rank; odd ranks from a server."""
 
     @classmethod
     def setUpClass(cls):
         hook_env.need_program()
         cls.base = tempfile.mkdtemp(dir=hook_env.scratch.name)
         cls.model = os.path.join(cls.base, "model")
+        cls.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), far_handler.Ranges)
+        threading.Thread(target=cls.server.serve_forever, daemon=True).start()
+        cls.addClassCleanup(cls.server.server_close)
+        cls.addClassCleanup(cls.server.shutdown)
         subprocess.run([sys.executable, os.path.join(hook_env.ROOT, "scripts", "make-checkpoint"),
                         cls.model], check=True, stdout=subprocess.DEVNULL)
 
@@ -191,7 +200,9 @@ class Ranks(unittest.TestCase):
         loaded = self.convert("loaded" + flags[-1], "--emit", "loaded", "--compress", "none",
                               *flags)
         for rank, directory in enumerate(directories):
-            with World(blob=blob, model=self.model) as world:
+            far = rank % 2 and ctypes.util.find_library("curl")
+            named = f"http://127.0.0.1:{self.server.server_port}{blob}/" if far else blob
+            with World(blob=named, model=self.model) as world, mock.patch.dict(os.environ, no_proxy="*"):
                 world.start()
                 for index in range(2):
                     case, prefix = self.loaded(os.path.join(loaded, directory), index)
@@ -203,6 +214,7 @@ class Ranks(unittest.TestCase):
                                      stored[prefix + ".w13_weight"].tobytes())
                 self.assertEqual(world.messages.text(), [])
                 self.assertEqual(len(world.hook.taken), 2)
+                self.assertIn(named.rstrip("/"), world.messages.text(0)[-1])
 
     def test_tensor_parallel(self):
         self.check(["--tp-size", "2"], ["rank-00-of-02", "rank-01-of-02"],

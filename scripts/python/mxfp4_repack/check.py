@@ -20,7 +20,7 @@ import time
 from importlib import metadata
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from mxfp4_repack.blob import BLOB_FOLDER, find_blobs
+from mxfp4_repack.blob import BLOB_FOLDER, find_blobs, is_address
 from mxfp4_repack.errors import BlobError, DependencyError
 from mxfp4_repack.plugin.engine import SGLANG, VLLM, Engine
 from mxfp4_repack.program import find_program, probe_script
@@ -107,7 +107,7 @@ def source(model: str, words: Sequence[str], target: str) -> Iterator[Tuple[str,
         yield "blob", "\n          ".join([f"{blob} {said} {fit['revision']}", *fit["reasons"]])
     else:
         yield "blob", f"none: neither {model}/{BLOB_FOLDER} nor {os.path.normpath(model)}-{BLOB_FOLDER}"
-    yield "disk", read_speed(blob if blob and code != 1 else model)
+    yield "disk", read_speed(blob if blob and code != 1 and not is_address(blob) else model)
     if blob and code != 1:
         yield "used", "the blob" + (", which the first start proves" if code == 7 else "")
         return

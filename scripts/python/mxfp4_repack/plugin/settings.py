@@ -5,13 +5,14 @@ import os
 from types import MappingProxyType
 from typing import Mapping, NamedTuple, Optional
 
+from mxfp4_repack.blob import is_address
 from mxfp4_repack.plugin.names import BLOB, CHECKPOINT, IN_THE_MODEL
 
 
 class Settings(NamedTuple):
     """What the environment says; from_environment() raises ValueError for an invalid value."""
 
-    blob: str  # a directory, or IN_THE_MODEL
+    blob: str  # a directory or an address, or IN_THE_MODEL
     verify: Optional[str] = None  # None: "none" for a known engine, "first" for another
     check: str = "sizes"
     strict: bool = False
@@ -45,7 +46,7 @@ class Settings(NamedTuple):
         others = choice("MXFP4_REPACK_OTHERS", "0", "1")
 
         said = choice("MXFP4_REPACK_SOURCE", BLOB, CHECKPOINT, "check", "trust")
-        return cls(blob=blob if blob == IN_THE_MODEL else os.path.abspath(blob),
+        return cls(blob=blob if blob == IN_THE_MODEL or is_address(blob) else os.path.abspath(blob),
                    verify=choice("MXFP4_REPACK_VERIFY", "none", "first", "all"),
                    check=choice("MXFP4_REPACK_CHECK", "sizes", "checksums", "source", "none") or "sizes",
                    strict=switch("MXFP4_REPACK_STRICT"),

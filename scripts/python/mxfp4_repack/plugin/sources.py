@@ -10,7 +10,7 @@ import json
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 from mxfp4_repack import BlobError, CommandError, NotABlobError, find_blobs, open_checkpoint
-from mxfp4_repack.blob import open_any_blob
+from mxfp4_repack.blob import is_address, open_any_blob
 from mxfp4_repack.plugin import checkpoint, proofs
 from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.plugin.facts import Mismatch
@@ -137,6 +137,8 @@ class Sources:
         """The blob of the layer's rank. Raises Mismatch."""
         rank, ranks = live.rank
         directory = self._directory(live)
+        if is_address(directory) and ranks > 1:  # a server need not list what is there
+            directory = f"{directory.rstrip('/')}/rank-{rank:02}-of-{ranks:02}"
         blob = self._once(
             (BLOB, directory, str(rank)), f"rank {rank} of {ranks}",
             lambda: open_any_blob(directory, rank, self._check, self.settings.direct))
