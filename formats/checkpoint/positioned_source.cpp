@@ -41,12 +41,14 @@ void PositionedSource::check_unchanged() const {
 }
 
 void PositionedSource::expect(const std::vector<SourceRange>& ranges) {
+  if (is_far()) expect_nothing();
+  for (const SourceRange& range : ranges) expect_more(range);
+}
+
+void PositionedSource::expect_more(const SourceRange& range) const {
   if (!is_far()) return;
-  expect_nothing();
-  for (const SourceRange& range : ranges) {
-    const SourceTensor& tensor = tensors()[range.tensor];
-    expect_at(tensor.file, *tensor.file_offset + range.offset, range.bytes);
-  }
+  const SourceTensor& tensor = tensors()[range.tensor];
+  expect_at(tensor.file, *tensor.file_offset + range.offset, range.bytes);
 }
 
 PositionedSource::Place PositionedSource::place_of(size_t index) const {

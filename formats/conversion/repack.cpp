@@ -139,8 +139,7 @@ RepackPlan plan_repack(OpenedCheckpoint& checkpoint, const Conversion& conversio
   RepackPlan out;
   Source& source = *checkpoint.source;
   if (source.origin() == nullptr) {
-    take_samples(checkpoint.model, source,
-                 source.reads_in_parallel() || source.is_far() ? kSampleThreads : 1);
+    take_samples(checkpoint.model, source, source.reads_in_parallel() ? kSampleThreads : 1);
   }
   PlanOptions plan = plan_options(conversion);
   plan.threads = options.limits.threads;
@@ -195,8 +194,11 @@ int64_t Repack::keep_finished() {
 }
 
 void Repack::run(const RunHooks& hooks) {
-  // A far source's rate is the network's; files one after another lose less to an interruption.
-  interleave_files(plan_.plan, checkpoint_.source->is_far() ? 1 : options_.limits.threads);
+  // A far source's rate is the network's; fewer files at once lose less to an interruption.
+  constexpr int kFarFiles = 4;
+  const int threads = options_.limits.threads;
+  interleave_files(plan_.plan,
+                   checkpoint_.source->is_far() ? std::min(threads, kFarFiles) : threads);
   repacker_.expect(plan_.plan.jobs);
   move_layers(hooks);
   copy_rest(hooks);

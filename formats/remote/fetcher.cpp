@@ -79,8 +79,19 @@ FarTicket Fetcher::ask_front(std::shared_ptr<FarFile> file, int64_t size) {
 
 FarTicket Fetcher::add(FarRange range) {
   static_cast<void>(curl::library());
-  auto ticket = std::make_shared<FarRange>(std::move(range));
+  FarTicket ticket(new FarRange(std::move(range)), [spare = spare_](FarRange* read) {
+    const std::unique_ptr<FarRange> owned(read);
+    const std::scoped_lock lock(spare->mutex);
+    if (!read->front && spare->bytes.size() < kConnections) {
+      spare->bytes.push_back(std::move(read->bytes));
+    }
+  });
   const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock_spare(spare_->mutex);
+  if (!ticket->front && !spare_->bytes.empty()) {
+    ticket->bytes = std::move(spare_->bytes.back());
+    spare_->bytes.pop_back();
+  }
   asked_.push_back(ticket);
   if (asked_.size() > idle_ && threads_.size() < kConnections) {
     threads_.emplace_back([this] { work(); });

@@ -51,12 +51,20 @@ class Fetcher {
  private:
   using Clock = std::chrono::steady_clock;
 
+  // Memory of ranges that nobody has any more. The kernel would clear new pages, which takes longer
+  // than a range on a fast line.
+  struct Spare {
+    std::mutex mutex;
+    std::vector<UninitializedBytes> bytes;
+  };
+
   FarTicket add(FarRange range);
   void work();
   void fetch(void* easy, FarRange& range);
   void sleep_until(Clock::time_point time);
   int64_t refuse(FarRange& range, const FarAnswer& answer, const std::string& url);
 
+  const std::shared_ptr<Spare> spare_ = std::make_shared<Spare>();
   std::atomic<bool> stop_{false};
   std::atomic<bool> answered_{false};  // a server has, so that the network works
   std::mutex mutex_;

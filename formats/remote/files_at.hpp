@@ -38,8 +38,7 @@ class FarSession;
 // The SHA-256 of the bytes as a hub gives it, 64 hexadecimal digits; empty: not known.
 [[nodiscard]] std::string sha256_at(const std::filesystem::path& path);
 
-// Says which bytes of a far file will be read next, by one thread; expect_nothing() takes back what was
-// said before.
+// Says which bytes of a far file will be read next; expect_nothing() takes back what was said before.
 void expect_at(const std::filesystem::path& path, int64_t begin, int64_t size);
 void expect_nothing();
 

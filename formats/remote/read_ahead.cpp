@@ -21,6 +21,7 @@ void ReadAhead::expect(const std::shared_ptr<FarFile>& file, int64_t begin, int6
     if (!goes_on) blocks_.push_back({file, begin, begin, true});
     Block& block = blocks_.back();
     begin = block.end = std::min(end, block.begin + kBlockBytes);
+    block.unread = block.end - block.begin;
   }
 }
 
@@ -48,35 +49,44 @@ void ReadAhead::drop(Blocks::iterator block) {
 ReadAhead::Block ReadAhead::find(const std::shared_ptr<FarFile>& file, int64_t at, int64_t bytes) {
   const std::scoped_lock lock(mutex_);
   const auto last = ends_.find(file.get());
-  const bool in_order = last != ends_.end() && last->second == at && at + bytes <= file->size;
+  const bool in_order = last != ends_.end() && last->second == at && at + bytes <= file->size &&
+                        std::ranges::none_of(blocks_, &Block::expected);
   auto here = std::ranges::find_if(blocks_, [&](const Block& block) {
     return block.file == file && block.begin <= at && at < block.end;
   });
   if (here == blocks_.end() && !in_order) {
     const int64_t size = std::min(bytes, kBlockBytes);
     ends_[file.get()] = at + size;
-    return {file, at, at + size, false, fetcher_.ask(file, at, size)};
+    return {file, at, at + size, false, 0, fetcher_.ask(file, at, size)};
   }
   if (here == blocks_.end()) {
     here = blocks_.insert(here, {file, at, std::min(at + kBlockBytes, file->size)});
   }
-  ends_[file.get()] = std::min(at + bytes, here->end);
-  pass_by(*here);
+  const int64_t end = ends_[file.get()] = std::min(at + bytes, here->end);
+  here->unread -= end - at;
+  pass_by(here);
   if (!here->expected) go_on(*here);
   if (!here->ticket) ask(*here);
   ask_next();
   return *here;
 }
 
-// Lets go of what lies before a block. Threads that read a file together are not far apart.
-void ReadAhead::pass_by(const Block& here) {
-  constexpr int64_t kBehind = 2 * kBlockBytes;
-  for (auto at = blocks_.begin(); &*at != &here;) {
-    const auto block = at++;
-    const bool passed = here.expected ? block->expected
-                                      : block->file == here.file && !block->expected &&
-                                            block->end + kBehind < here.begin;
-    if (passed) drop(block);
+// Lets go of what lies before a block: of a file that is read from front to back, or in the order in
+// which it is expected. Threads that read together are not far apart, and some bytes, at the borders of
+// their parts, are read twice.
+void ReadAhead::pass_by(Blocks::iterator here) {
+  constexpr int64_t kBehind = 6 * kBlockBytes;
+  int64_t behind = 0;
+  for (auto at = here; at != blocks_.begin();) {
+    const auto block = std::prev(at);
+    const bool is_alike =
+        block->expected == here->expected && (here->expected || block->file == here->file);
+    if (is_alike) behind += block->end - block->begin;
+    if (is_alike && behind > (block->unread > 0 ? kMostBytes : kBehind)) {
+      drop(block);
+    } else {
+      at = block;
+    }
   }
 }
 
@@ -93,17 +103,13 @@ void ReadAhead::go_on(const Block& here) {
   }
 }
 
-// Drops an expected block that was read to its end; with its last block, all of another file's.
-void ReadAhead::let_go(const Block& read) {
-  if (!read.expected && read.end < read.file->size) return;
+// Drops what is left of a file that was read from front to back.
+void ReadAhead::let_go(const std::shared_ptr<FarFile>& file) {
   const std::scoped_lock lock(mutex_);
   for (auto at = blocks_.begin(); at != blocks_.end();) {
     const auto block = at++;
-    const bool is_it = block->ticket == read.ticket;
-    if (is_it || (!read.expected && !block->expected && block->file == read.file)) drop(block);
-    if (is_it && read.expected) break;
+    if (!block->expected && block->file == file) drop(block);
   }
-  ask_next();
 }
 
 void ReadAhead::read(const std::shared_ptr<FarFile>& file, int64_t begin, MutableBytes out) {
@@ -114,7 +120,7 @@ void ReadAhead::read(const std::shared_ptr<FarFile>& file, int64_t begin, Mutabl
     std::memcpy(out.data(), bytes.data() + (begin - block.begin), static_cast<size_t>(size));
     begin += size;
     out = out.subspan(static_cast<size_t>(size));
-    if (begin == block.end) let_go(block);
+    if (!block.expected && begin == file->size) let_go(file);
   }
 }
 

@@ -21,7 +21,7 @@ class ReadAhead {
 
   explicit ReadAhead(Fetcher& fetcher) : fetcher_(fetcher) {}
 
-  // What will be read next, by one thread. Fetches each byte once.
+  // What will be read next, in about this order. Fetches each byte once.
   void expect(const std::shared_ptr<FarFile>& file, int64_t begin, int64_t size);
   void expect_nothing();
   // Fills `out`. Thread-safe. Throws Error::input naming the file.
@@ -33,6 +33,7 @@ class ReadAhead {
     int64_t begin = 0;
     int64_t end = 0;
     bool expected = false;  // else of a file that is read from front to back
+    int64_t unread = 0;     // bytes, of an expected one
     FarTicket ticket{};     // null: not asked for
   };
   using Blocks = std::list<Block>;
@@ -40,9 +41,9 @@ class ReadAhead {
   Block find(const std::shared_ptr<FarFile>& file, int64_t at, int64_t bytes);
   void ask(Block& block);
   void ask_next();
-  void pass_by(const Block& here);
+  void pass_by(Blocks::iterator here);
   void go_on(const Block& here);
-  void let_go(const Block& read);
+  void let_go(const std::shared_ptr<FarFile>& file);
   void drop(Blocks::iterator block);
 
   Fetcher& fetcher_;

@@ -107,8 +107,8 @@ class Source {
   // Whether read() waits for another machine. Several threads may call it then.
   [[nodiscard]] bool is_far() const;
 
-  // Says what read() will be asked for, in that order and by one thread, in place of what was said
-  // before: a far source fetches ahead.
+  // Says what read() will be asked for, in about that order, in place of what was said before: a far
+  // source fetches ahead.
   virtual void expect(const std::vector<SourceRange>& ranges) { (void)ranges; }
 
   // Bytes of memory that each thread in read() takes beside `out`, without schedules.
