@@ -161,6 +161,20 @@ std::vector<LoadPiece> BlobLoader::pieces(size_t layer, size_t tensor, int64_t b
   return pieces;
 }
 
+void BlobLoader::expect_part(size_t layer, size_t tensor, int64_t begin, int64_t bytes) const {
+  if (bytes == 0) return;
+  const Layer& in = opened(layer);
+  const std::vector<LoadPiece> parts = pieces(layer, tensor, begin, bytes, bytes);
+  int64_t first = in.data_start() + in.offsets[tensor] + begin;
+  int64_t end = first + bytes;
+  if (const SeekEntry* frame = parts.front().frame) {
+    const SeekEntry& last = *parts.back().frame;
+    first = frame->encoded_offset;
+    end = last.encoded_offset + last.frame.encoded;
+  }
+  expect_at(in.path, first, end - first);
+}
+
 void BlobLoader::read_piece(size_t layer, const LoadPiece& piece, MutableBytes out,
                             LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const {
   const Layer& in = opened(layer);

@@ -42,6 +42,10 @@ class BlobLoader final : public LoadSource {
   void check_unchanged() const override {}
   void check_file(size_t layer, const LoadOptions& options) const override;
 
+ protected:
+  [[nodiscard]] bool is_far() const override { return start_.empty(); }
+  void expect_part(size_t layer, size_t tensor, int64_t begin, int64_t bytes) const override;
+
  private:
   struct Layer {
     std::filesystem::path path;

@@ -24,6 +24,7 @@
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/output.hpp"
+#include "lib/layouts/run_output.hpp"
 #include "lib/steps/run_schedule.hpp"
 
 namespace mxfp4 {
@@ -219,6 +220,29 @@ std::vector<LoadPiece> CheckpointLoader::pieces(size_t layer, size_t tensor, int
                                                 int64_t bytes, int64_t limit) const {
   const int64_t granule = planned(layer, tensor).granule_bytes;
   return cut_granules(tensor, begin, bytes, limit, cuts_anywhere(layer, tensor) ? 1 : granule);
+}
+
+void CheckpointLoader::expect_part(size_t layer, size_t tensor, int64_t begin,
+                                   int64_t bytes) const {
+  const PlannedFile& file = made_.plan.files[layer];
+  const PlannedTensor& made = file.tensors[tensor];
+  const Output& output = (*file.outputs)[made.output];
+  const int64_t experts = output.experts_per_granule;
+  const int64_t first = begin / made.granule_bytes * experts;
+  const int64_t end = ceil_div(begin + bytes, made.granule_bytes) * experts;
+  for (int64_t expert = first; expert < end; ++expert) {
+    for (const Slot slot : slots_read(output)) {
+      if (made_.input.model.layers[file.layer].slot(slot).experts.empty()) continue;
+      const std::vector<Extent>& stored = stored_of(file, slot, expert);
+      if (makings_[layer][tensor].way != Way::kWhole) {
+        StoredBytes::expect(*source_, *file.assemblies[static_cast<size_t>(slot)], stored);
+      } else {
+        for (const auto& [index, offset, size] : stored) {
+          source_->expect_more({index, offset, size});
+        }
+      }
+    }
+  }
 }
 
 void CheckpointLoader::read_piece(size_t layer, const LoadPiece& piece, MutableBytes out,

@@ -53,6 +53,10 @@ class CheckpointLoader final : public LoadSource {
   void check_unchanged() const override;
   [[noreturn]] void check_file(size_t layer, const LoadOptions& options) const override;
 
+ protected:
+  [[nodiscard]] bool is_far() const override { return source_->is_far(); }
+  void expect_part(size_t layer, size_t tensor, int64_t begin, int64_t bytes) const override;
+
  private:
   // How granules of a tensor are made.
   enum class Way : uint8_t {

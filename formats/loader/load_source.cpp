@@ -8,6 +8,7 @@
 #include "formats/blob/planned.hpp"
 #include "formats/loader/arriving_sum.hpp"
 #include "formats/os/input_fault.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/run_on_threads.hpp"
 
@@ -99,6 +100,35 @@ void LoadSource::compare(size_t layer, size_t tensor, const std::string& checksu
   throw InputFault(Fault::kChecksum, fmt::format("{}: checksum differs", place(layer, tensor)));
 }
 
+void LoadSource::expect(std::span<const LoadRequest> requests) const {
+  if (requests.empty() || !is_far()) return;
+  const std::scoped_lock lock(expecting_);
+  const size_t layer = requests.front().layer;
+  const bool in_order = last_layer_ && (layer == *last_layer_ || layer == *last_layer_ + 1);
+  last_layer_ = layer;
+  if (!in_order) {
+    expect_nothing();
+    expected_.clear();
+  }
+  for (const LoadRequest& request : requests) {
+    const int64_t whole = tensor_bytes(request.layer, request.tensor);
+    const auto bytes = std::ssize(request.out);
+    bool& expected = expected_[{request.layer, request.tensor}];
+    if (!expected) {
+      expect_part(request.layer, request.tensor, request.offset,
+                  in_order ? whole - request.offset : bytes);
+    }
+    expected = bytes != whole;
+  }
+  const size_t end = in_order ? std::min(layer + 2, manifest_.layers.size()) : 0;
+  for (size_t next = layer; next < end; ++next) {
+    for (size_t tensor = 0; tensor < manifest_.layers[next].tensors.size(); ++tensor) {
+      if (!expected_.try_emplace({next, tensor}, true).second) continue;
+      expect_part(next, tensor, 0, tensor_bytes(next, tensor));
+    }
+  }
+}
+
 HeldPass LoadSource::held_pass(size_t /*layer*/, size_t /*tensor*/) const {
   throw Error::unsupported("is read, and not made");
 }
@@ -118,6 +148,7 @@ std::vector<LoadPiece> LoadSource::cut_granules(size_t tensor, int64_t begin, in
 }
 
 void LoadSource::read(std::span<const LoadRequest> requests, const LoadOptions& options) const {
+  expect(requests);
   HostRead(*this, requests, options).run();
 }
 

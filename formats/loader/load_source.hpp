@@ -12,10 +12,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
@@ -86,7 +90,7 @@ struct LoadOptions {
   const int32_t* cancel = nullptr;
 };
 
-// One rank's layers. Immutable once it is open, so thread-safe.
+// One rank's layers. Thread-safe: once it is open, only what is fetched ahead changes.
 class LoadSource {
  public:
   LoadSource() = default;
@@ -127,6 +131,9 @@ class LoadSource {
                           LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const = 0;
   // "packed/layer-00003.safetensors: model.layers.3.mlp.experts.w13_weight": for messages.
   [[nodiscard]] virtual std::string place(size_t layer, size_t tensor) const = 0;
+  // Says that read_piece() will be asked for these, in about this order: what lies on another machine
+  // is fetched ahead, of the next layer, too, where layers come one after another. Thread-safe.
+  void expect(std::span<const LoadRequest> requests) const;
   // After all pieces of a read: throws Error::input, naming the file, if bytes that were read may
   // be another version's than those that were opened.
   virtual void check_unchanged() const = 0;
@@ -148,6 +155,11 @@ class LoadSource {
   void read(std::span<const LoadRequest> requests, const LoadOptions& options) const;
 
  protected:
+  // Whether read_piece() waits for another machine.
+  [[nodiscard]] virtual bool is_far() const = 0;
+  // expect_at() of what bytes [begin, begin + bytes) of a tensor are read or made from.
+  virtual void expect_part(size_t layer, size_t tensor, int64_t begin, int64_t bytes) const = 0;
+
   Manifest manifest_;
   std::string manifest_text_;
 
@@ -156,6 +168,12 @@ class LoadSource {
   [[nodiscard]] static std::vector<LoadPiece> cut_granules(size_t tensor, int64_t begin,
                                                            int64_t bytes, int64_t limit,
                                                            int64_t granule);
+
+ private:
+  mutable std::mutex expecting_;
+  mutable std::optional<size_t> last_layer_;
+  // By layer and tensor, since they come in order: whether it is expected, and not asked for whole yet.
+  mutable std::map<std::pair<size_t, size_t>, bool> expected_;
 };
 
 }  // namespace mxfp4

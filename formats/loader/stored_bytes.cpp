@@ -12,6 +12,24 @@ namespace {
 // How many bytes of rows are read at once.
 constexpr int64_t kRowsBytes = int64_t{64} << 10;
 
+// Calls each(SourceRange) for bytes [offset, offset + bytes) of a stored matrix, in order.
+template <class Each>
+void for_each_part(const std::vector<Extent>& stored, int64_t offset, int64_t bytes,
+                   const Each& each) {
+  int64_t begin = 0;  // of the extent, in the stored matrix
+  for (const Extent& extent : stored) {
+    const int64_t skip = std::max<int64_t>(offset - begin, 0);
+    if (bytes > 0 && skip < extent.bytes) {
+      const int64_t part = std::min(bytes, extent.bytes - skip);
+      each(SourceRange{extent.tensor, extent.offset + skip, part});
+      offset += part;
+      bytes -= part;
+    }
+    begin += extent.bytes;
+  }
+  if (bytes > 0) throw Error::internal("a slice lies outside of its expert");
+}
+
 }  // namespace
 
 void StoredBytes::read(const PositionedSource& source, const Assembly& assembly,
@@ -52,8 +70,10 @@ void StoredBytes::read_rows(const Assembly& assembly, const CopyRect& rect, int6
   const int64_t at_once = std::max<int64_t>(1, kRowsBytes / distance);
   for (int64_t row = first; row < last; row += at_once) {
     const int64_t count = std::min(at_once, last - row);
-    // From the first row's first column to the last row's last one.
-    const int64_t bytes = (count - 1) * distance + rect.col_bytes;
+    // From the first row's first column to the last row's last one. What lies between is read, too: it
+    // was fetched.
+    const int64_t bytes =
+        row + count == last ? (count - 1) * distance + rect.col_bytes : count * distance;
     const MutableBytes rows = rows_.get(bytes);
     const int64_t offset =
         rect.from_row * assembly.stored.row_bytes + (row - rect.to_row) * distance + rect.from_col;
@@ -73,23 +93,26 @@ void StoredBytes::read_rows(const Assembly& assembly, const CopyRect& rect, int6
   }
 }
 
+void StoredBytes::expect(const PositionedSource& source, const Assembly& assembly,
+                         const std::vector<Extent>& stored) {
+  const int64_t row_bytes = assembly.stored.row_bytes;
+  for (const CopyRect& rect : assembly.rects) {
+    if (rect.rows == 0) continue;
+    for_each_part(stored, rect.from_row * row_bytes + rect.from_col,
+                  (rect.rows - 1) * rect.step * row_bytes + rect.col_bytes,
+                  [&](const SourceRange& part) { source.expect_more(part); });
+  }
+}
+
 void StoredBytes::read_stored(const PositionedSource& source, const std::vector<Extent>& stored,
                               int64_t offset, MutableBytes out) {
-  int64_t begin = 0;  // of the extent, in the stored matrix
-  for (const Extent& extent : stored) {
-    const int64_t skip = std::max<int64_t>(offset - begin, 0);
-    if (!out.empty() && skip < extent.bytes) {
-      const auto part = std::min(static_cast<int64_t>(out.size()), extent.bytes - skip);
-      const PositionedSource::Place place = source.place_of(extent.tensor);
-      in_context(source.tensors()[extent.tensor].file, [&] {
-        place.file->read(place.offset + extent.offset + skip, out.first(static_cast<size_t>(part)));
-      });
-      offset += part;
-      out = out.subspan(static_cast<size_t>(part));
-    }
-    begin += extent.bytes;
-  }
-  if (!out.empty()) throw Error::internal("a slice lies outside of its expert");
+  for_each_part(stored, offset, std::ssize(out), [&](const SourceRange& part) {
+    const PositionedSource::Place place = source.place_of(part.tensor);
+    const auto bytes = static_cast<size_t>(part.bytes);
+    in_context(source.tensors()[part.tensor].file,
+               [&] { place.file->read(place.offset + part.offset, out.first(bytes)); });
+    out = out.subspan(bytes);
+  });
 }
 
 }  // namespace mxfp4

@@ -20,6 +20,9 @@ class StoredBytes {
   // the file.
   void read(const PositionedSource& source, const Assembly& assembly,
             const std::vector<Extent>& stored, int64_t begin, int64_t end, std::byte* to);
+  // Says that read() will be asked for the whole loaded matrix.
+  static void expect(const PositionedSource& source, const Assembly& assembly,
+                     const std::vector<Extent>& stored);
   // Fills `out` with bytes of the stored matrix from `offset` on. Throws Error::input naming
   // the file.
   static void read_stored(const PositionedSource& source, const std::vector<Extent>& stored,

@@ -46,6 +46,32 @@ for url in http://127.0.0.1:$plain/model/ http://127.0.0.1:$slow/model https://l
   [ "$fetched" -lt $((needed * 102 / 100 + 400000)) ] || fail "$url: $fetched bytes for $needed"
   rm -rf there
 done
+# A start fetches what its rank reads, each byte once: of a checkpoint the rank's rows of w13, all of w2 and the
+# samples; of a blob its files. The same bytes as from here.
+cat >start.py <<'END'
+import sys
+import numpy as np
+import mxfp4_repack
+place, flags = sys.argv[1], dict(arch="sm90", backend="TRITON", tp_size=2)
+blob = mxfp4_repack.open_checkpoint(place, rank=1, **flags) if "model" in place else mxfp4_repack.open_blob(place)
+for prefix in blob:
+    for name in sorted(blob[prefix]):
+        bytes_of = np.empty(blob[prefix].info(name).nbytes, np.uint8)
+        blob[prefix].read_into(name, 0, bytes_of, threads=3)
+        sys.stdout.buffer.write(bytes_of)
+END
+start() { PYTHONPATH=$SOURCE_DIR/scripts/python MXFP4_REPACK_LIBRARY=$LOADER "$python" start.py "$@"; }
+if ! foreign; then
+  for what in "model $((needed * 2 / 3))" "here $(stat -c %s here/layer-* | awk '{ n += $1 } END { print n }')"; do
+    read -r what needed <<<"$what"
+    start $what >expected
+    : >asked
+    start http://127.0.0.1:$plain/$what >got
+    cmp expected got || fail "a start from $what: other bytes"
+    fetched=$(awk '{ n += $1 } END { print n }' asked)
+    [ "$fetched" -lt $((needed * 102 / 100 + 400000)) ] || fail "a start from $what: $fetched bytes for $needed"
+  done
+fi
 convert_quietly http://127.0.0.1:$plain/model -o there $made --include-rest
 cmp model/generation_config.json there/generation_config.json || fail 'a file beside the weights'
 grep -q 'does not list' warnings || fail 'no word about files that are not listed'

@@ -53,6 +53,7 @@ void GpuLoader::read(const LoadSource& source, std::span<const LoadRequest> requ
   const std::scoped_lock lock(busy_);
   throw_if_cancelled(options.cancel);
   if (options.verify) check_addresses(source, requests);
+  source.expect(requests);
   try {
     read_once(source, requests, options);
   } catch (const NoKernel& error) {
