@@ -24,7 +24,7 @@ std::optional<std::string> other_checkpoint(const std::filesystem::path& path,
     return std::nullopt;  // no checkpoint
   }
   if (source->kind() == kBlobKind) return std::nullopt;
-  const auto differs = checkpoint_difference(manifest, *source, 1);
+  const auto differs = checkpoint_difference(manifest, *source);
   if (!differs) return std::nullopt;
   return fmt::format("the checkpoint around the blob is not the one that it was made from: {}",
                      *differs);

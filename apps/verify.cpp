@@ -107,7 +107,7 @@ void open_ranks(const fs::path& path, ReadFrom from, std::vector<fs::path>& rank
 // What to do about differences. `source` is null without --against.
 std::string next_after_differences(const std::vector<Manifest>& manifests, Source* source) {
   if (source != nullptr) {
-    if (const auto differs = checkpoint_difference(manifests.front(), *source, 1)) {
+    if (const auto differs = checkpoint_difference(manifests.front(), *source)) {
       return fmt::format("--against the checkpoint that the blob was made from: {}", *differs);
     }
   }

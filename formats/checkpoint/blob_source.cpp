@@ -201,7 +201,6 @@ class RestoredSource final : public Source {
     }
   }
 
-  [[nodiscard]] bool reads_in_parallel() const override { return true; }
   [[nodiscard]] int64_t read_bytes() const override { return read_bytes_; }
 
   void check_unchanged() const override {

@@ -40,12 +40,12 @@ void PositionedSource::check_unchanged() const {
   }
 }
 
-void PositionedSource::expect(const std::vector<SourceRange>& ranges) {
+void PositionedSource::expect(const std::vector<Extent>& ranges) {
   if (is_far()) expect_nothing();
-  for (const SourceRange& range : ranges) expect_more(range);
+  for (const Extent& range : ranges) expect_more(range);
 }
 
-void PositionedSource::expect_more(const SourceRange& range) const {
+void PositionedSource::expect_more(const Extent& range) const {
   if (!is_far()) return;
   const SourceTensor& tensor = tensors()[range.tensor];
   expect_at(tensor.file, *tensor.file_offset + range.offset, range.bytes);

@@ -36,10 +36,9 @@ class PositionedSource final : public Source {
 
   // Thread-safe. The first read of a tensor that has a checksum reads the whole tensor and compares.
   void read(size_t index, int64_t offset, MutableBytes out) override;
-  [[nodiscard]] bool reads_in_parallel() const override { return true; }
-  void expect(const std::vector<SourceRange>& ranges) override;
+  void expect(const std::vector<Extent>& ranges) override;
   // The same of one range, which comes after those before.
-  void expect_more(const SourceRange& range) const;
+  void expect_more(const Extent& range) const;
   void check_unchanged() const override;
 
   // Opens the tensor's file, unless it is one of those that were used last. Thread-safe. Throws

@@ -139,7 +139,7 @@ RepackPlan plan_repack(OpenedCheckpoint& checkpoint, const Conversion& conversio
   RepackPlan out;
   Source& source = *checkpoint.source;
   if (source.origin() == nullptr) {
-    take_samples(checkpoint.model, source, source.reads_in_parallel() ? kSampleThreads : 1);
+    take_samples(checkpoint.model, source);
   }
   PlanOptions plan = plan_options(conversion);
   plan.threads = options.limits.threads;
@@ -221,11 +221,7 @@ void Repack::move_layers(const RunHooks& hooks) {
   };
   run_jobs<Job, InFlight>(
       plan.jobs, jobs_in_flight(options_.limits, memory_of(plan, compression, *checkpoint_.source)),
-      {.read =
-           [&](const Job& job, InFlight& at) {
-             hooks.check_stop();
-             repacker_.read(job, at.buffers);
-           },
+      {.read = [&](const Job&, InFlight&) { hooks.check_stop(); },
        .work =
            [&](const Job& job, InFlight& at) {
              repacker_.work(job, at.buffers);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "lib/core/error.hpp"
@@ -22,25 +23,20 @@ Repacker::Repacker(Source& source, const ModelLayers& model, const Plan& plan, c
 
 void Repacker::expect(std::span<const Job> jobs) {
   if (!source_.is_far()) return;
-  std::vector<SourceRange> ranges;
+  std::vector<Extent> ranges;
   for (const Job& job : jobs) {
     const Piece& piece = job.pieces.front();  // all take the same experts, as in read()
     const PlannedFile& file = plan_.files[piece.file];
     const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
     for (const Slot slot : slots_read(output)) {
-      for (const Extent& extent : extents_of(file, slot, experts_of(piece, output))) {
-        ranges.push_back({extent.tensor, extent.offset, extent.bytes});
-      }
+      std::ranges::move(extents_of(file, slot, experts_of(piece, output)),
+                        std::back_inserter(ranges));
     }
   }
   source_.expect(ranges);
 }
 
 void Repacker::read(const Job& job, JobBuffers& buffers) {
-  if (!source_.reads_in_parallel()) read_parts(job, buffers);  // else a part of the work
-}
-
-void Repacker::read_parts(const Job& job, JobBuffers& buffers) {
   // All pieces of a job take the same experts of the same layer, so the first stands for all.
   const Piece& piece = job.pieces.front();
   const PlannedFile& file = plan_.files[piece.file];
@@ -65,7 +61,7 @@ void Repacker::read_parts(const Job& job, JobBuffers& buffers) {
 }
 
 void Repacker::work(const Job& job, JobBuffers& buffers) {
-  if (source_.reads_in_parallel()) read_parts(job, buffers);
+  read(job, buffers);
   buffers.decoded.resize(std::max(buffers.decoded.size(), job.pieces.size()));
   buffers.pieces.assign(job.pieces.size(), {});
   work_buffers_.use([&](WorkBuffers& work) {

@@ -22,7 +22,7 @@ struct JobBuffers {
   std::vector<Buffer> stored;      // by slot of the job: bytes read from the source
   std::vector<Buffer> decoded;     // by piece of the job: its bytes as they will be written
   std::vector<ConstBytes> pieces;  // by piece: its bytes, in `decoded`, or unchanged in `stored`
-  std::vector<MutableBytes> read;  // by slot: what read() filled
+  std::vector<MutableBytes> read;  // by slot: what was read
 };
 
 class Repacker {
@@ -32,11 +32,9 @@ class Repacker {
   Repacker(Source& source, const ModelLayers& model, const Plan& plan, const Layout* layout,
            const LayoutParameters& parameters);
 
-  // Tells the source what read() of these jobs, in this order, will ask of it.
+  // Tells the source what work() on these jobs, in this order, will ask of it.
   void expect(std::span<const Job> jobs);
-  // Read stage: fetches what several threads may not. One call at a time.
-  void read(const Job& job, JobBuffers& buffers);
-  // Work stage: fills buffers.pieces, one span a piece. Thread-safe for different buffers.
+  // Reads the job's bytes and fills buffers.pieces, one span a piece. Thread-safe for different buffers.
   void work(const Job& job, JobBuffers& buffers);
 
   // The layouts' warnings about the data ("input scales differ..."), each text once, sorted.
@@ -55,7 +53,7 @@ class Repacker {
   };
   static ExpertRange experts_of(const Piece& piece, const Output& output);
 
-  void read_parts(const Job& job, JobBuffers& buffers);
+  void read(const Job& job, JobBuffers& buffers);
   void make_piece(const Piece& piece, size_t index, JobBuffers& buffers, WorkBuffers& work);
   // The piece's bytes as they were read, if they are written unchanged; else empty.
   ConstBytes unchanged(const Piece& piece, const JobBuffers& buffers);

@@ -182,7 +182,7 @@ std::string read_side(const SideFile& plan) {
 
 // Says that all of the file's tensors will be read.
 void expect_tensors(Source& source, const RestFile& plan) {
-  std::vector<SourceRange> ranges;
+  std::vector<Extent> ranges;
   for (const size_t index : plan.tensors) {
     ranges.push_back({index, 0, source.tensors()[index].spec.bytes()});
   }

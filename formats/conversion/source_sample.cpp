@@ -72,12 +72,12 @@ std::string sample_of(Source& source, const Tensors& tensors, const Sampled& lay
   return text;
 }
 
-std::vector<std::string> samples_of(Source& source, const std::vector<Sampled>& layers,
-                                    int threads) {
+std::vector<std::string> samples_of(Source& source, const std::vector<Sampled>& layers) {
+  constexpr int kThreads = 16;  // they wait for a disk, not for a processor
   struct Nothing {};
   const Tensors tensors = by_name(source);
   std::vector<std::string> samples(layers.size());
-  run_on_threads<Nothing>(threads, layers.size(), [&](size_t layer, Nothing&) {
+  run_on_threads<Nothing>(kThreads, layers.size(), [&](size_t layer, Nothing&) {
     samples[layer] = sample_of(source, tensors, layers[layer]);
   });
   return samples;
@@ -108,7 +108,7 @@ std::optional<std::string> other_file(const Manifest& manifest, const Source& so
 
 }  // namespace
 
-void take_samples(ModelLayers& model, Source& source, int threads) {
+void take_samples(ModelLayers& model, Source& source) {
   std::vector<Sampled> layers;
   std::vector<PublishedLayer*> published;
   for (ExpertLayer& layer : model.layers) {
@@ -116,7 +116,7 @@ void take_samples(ModelLayers& model, Source& source, int threads) {
     layers.push_back({layer.prefix, &*layer.published});
     published.push_back(&*layer.published);
   }
-  const std::vector<std::string> samples = samples_of(source, layers, threads);
+  const std::vector<std::string> samples = samples_of(source, layers);
   for (size_t i = 0; i < samples.size(); ++i) published[i]->sample = samples[i];
 }
 
@@ -126,8 +126,7 @@ bool has_samples(const Manifest& manifest) {
   });
 }
 
-std::optional<std::string> checkpoint_difference(const Manifest& manifest, Source& source,
-                                                 int threads) {
+std::optional<std::string> checkpoint_difference(const Manifest& manifest, Source& source) {
   if (auto file = other_file(manifest, source)) return file;
   std::vector<Sampled> layers;
   std::vector<const ManifestLayer*> of;
@@ -136,7 +135,7 @@ std::optional<std::string> checkpoint_difference(const Manifest& manifest, Sourc
     layers.push_back({layer.prefix, &*layer.published});
     of.push_back(&layer);
   }
-  const std::vector<std::string> samples = samples_of(source, layers, threads);
+  const std::vector<std::string> samples = samples_of(source, layers);
   for (size_t i = 0; i < samples.size(); ++i) {
     if (samples[i] == layers[i].published->sample) continue;
     return fmt::format("layer {} is not the one that was converted", of[i]->index);

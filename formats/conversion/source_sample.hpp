@@ -29,13 +29,10 @@ namespace mxfp4 {
 
 inline constexpr int kSamplePlaces = 4;
 inline constexpr int64_t kSampleBytes = 2048;
-// For a source that several threads may read. They wait for a disk, not for a processor.
-inline constexpr int kSampleThreads = 16;
 
 // Samples every layer that says how the checkpoint stores it and has no sample: a source that is a
-// blob brings its checkpoint's. `threads`: more than 1 only if several may call source.read().
-// Throws Error::input naming file and tensor.
-void take_samples(ModelLayers& model, Source& source, int threads);
+// blob brings its checkpoint's. Throws Error::input naming file and tensor.
+void take_samples(ModelLayers& model, Source& source);
 
 // Whether each layer has a sample: older blobs have none.
 [[nodiscard]] bool has_samples(const Manifest& manifest);
@@ -44,6 +41,6 @@ void take_samples(ModelLayers& model, Source& source, int threads);
 // "layer 3 is not the one that was converted". Compares SHA-256 of files where both know
 // it, and the samples that there are. Throws like take_samples().
 [[nodiscard]] std::optional<std::string> checkpoint_difference(const Manifest& manifest,
-                                                               Source& source, int threads);
+                                                               Source& source);
 
 }  // namespace mxfp4

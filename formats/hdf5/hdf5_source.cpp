@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -83,6 +84,7 @@ class Hdf5Source final : public Source {
     const Hdf5Dataset& dataset = dataset_of(index, offset, std::ssize(out));
     in_context(name_ + ": " + shown(dataset.name), [&] {
       if (dataset.file_offset >= 0) return file_.read(dataset.file_offset + offset, out);
+      const std::scoped_lock lock(mutex_);
       while (!out.empty()) {
         const size_t size = std::min(out.size(), kWindow);
         const ReadRequest request{dataset.number, offset, static_cast<int64_t>(size)};
@@ -105,7 +107,8 @@ class Hdf5Source final : public Source {
 
   std::string name_;
   PositionedFile file_;  // of contiguous datasets
-  SharedMemory window_;
+  std::mutex mutex_;
+  SharedMemory window_;  // guarded by mutex_, with the child
   ChildProcess child_;
   std::vector<Hdf5Dataset> datasets_;
 };

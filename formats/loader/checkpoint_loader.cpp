@@ -89,7 +89,7 @@ CheckpointLoader::CheckpointLoader(const std::filesystem::path& checkpoint,
   describe_plain(manifest_);
   source_ = open_safetensors(checkpoint);
   in_context(checkpoint.string(), [&] {
-    if (const auto differs = checkpoint_difference(manifest_, *source_, kSampleThreads)) {
+    if (const auto differs = checkpoint_difference(manifest_, *source_)) {
       throw InputFault(Fault::kMismatch,
                        fmt::format("is not the conversion's checkpoint: {}", *differs));
     }
@@ -145,7 +145,7 @@ void require_same_checkpoint(const std::filesystem::path& checkpoint, std::strin
           "mxfp4-repack wrote it");
     }
     const auto source = open_safetensors(checkpoint);
-    if (const auto differs = checkpoint_difference(manifest, *source, kSampleThreads)) {
+    if (const auto differs = checkpoint_difference(manifest, *source)) {
       throw InputFault(Fault::kMismatch, fmt::format("is not the blob's checkpoint: {}", *differs));
     }
   });
@@ -237,9 +237,7 @@ void CheckpointLoader::expect_part(size_t layer, size_t tensor, int64_t begin,
       if (makings_[layer][tensor].way != Way::kWhole) {
         StoredBytes::expect(*source_, *file.assemblies[static_cast<size_t>(slot)], stored);
       } else {
-        for (const auto& [index, offset, size] : stored) {
-          source_->expect_more({index, offset, size});
-        }
+        for (const Extent& extent : stored) source_->expect_more(extent);
       }
     }
   }
@@ -353,7 +351,6 @@ void CheckpointLoader::stream(size_t layer, size_t tensor, int64_t granule, Muta
 void CheckpointLoader::repack_granule(const Piece& piece, MutableBytes out,
                                       MakeBuffers& buffers) const {
   const Job job{{piece}, 0};
-  repacker_->read(job, buffers.job);
   repacker_->work(job, buffers.job);
   const ConstBytes made = buffers.job.pieces.front();
   std::memcpy(out.data(), made.data(), made.size());

@@ -12,7 +12,7 @@ namespace {
 // How many bytes of rows are read at once.
 constexpr int64_t kRowsBytes = int64_t{64} << 10;
 
-// Calls each(SourceRange) for bytes [offset, offset + bytes) of a stored matrix, in order.
+// Calls each(Extent) for bytes [offset, offset + bytes) of a stored matrix, in order.
 template <class Each>
 void for_each_part(const std::vector<Extent>& stored, int64_t offset, int64_t bytes,
                    const Each& each) {
@@ -21,7 +21,7 @@ void for_each_part(const std::vector<Extent>& stored, int64_t offset, int64_t by
     const int64_t skip = std::max<int64_t>(offset - begin, 0);
     if (bytes > 0 && skip < extent.bytes) {
       const int64_t part = std::min(bytes, extent.bytes - skip);
-      each(SourceRange{extent.tensor, extent.offset + skip, part});
+      each(Extent{extent.tensor, extent.offset + skip, part});
       offset += part;
       bytes -= part;
     }
@@ -100,13 +100,13 @@ void StoredBytes::expect(const PositionedSource& source, const Assembly& assembl
     if (rect.rows == 0) continue;
     for_each_part(stored, rect.from_row * row_bytes + rect.from_col,
                   (rect.rows - 1) * rect.step * row_bytes + rect.col_bytes,
-                  [&](const SourceRange& part) { source.expect_more(part); });
+                  [&](const Extent& part) { source.expect_more(part); });
   }
 }
 
 void StoredBytes::read_stored(const PositionedSource& source, const std::vector<Extent>& stored,
                               int64_t offset, MutableBytes out) {
-  for_each_part(stored, offset, std::ssize(out), [&](const SourceRange& part) {
+  for_each_part(stored, offset, std::ssize(out), [&](const Extent& part) {
     const PositionedSource::Place place = source.place_of(part.tensor);
     const auto bytes = static_cast<size_t>(part.bytes);
     in_context(source.tensors()[part.tensor].file,

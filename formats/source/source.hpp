@@ -28,13 +28,6 @@ struct SourceTensor {
   std::optional<int64_t> file_offset{};
 };
 
-// Bytes [offset, offset + bytes) of a tensor.
-struct SourceRange {
-  size_t tensor = 0;
-  int64_t offset = 0;
-  int64_t bytes = 0;
-};
-
 // A file of a checkpoint, without its directory.
 struct SourceFile {
   std::string name;
@@ -96,20 +89,15 @@ class Source {
   }
 
   // Copies bytes [offset, offset + out.size()) of tensor `index` (row-major, little-endian, dtype
-  // as in its spec) to `out`. Offset and size are whole elements. One call at a time, unless
-  // reads_in_parallel().
+  // as in its spec) to `out`. Offset and size are whole elements. Thread-safe.
   virtual void read(size_t index, int64_t offset, MutableBytes out);
 
-  // Whether several threads may call read() at once: where that makes the bytes, not only
-  // copies them.
-  [[nodiscard]] virtual bool reads_in_parallel() const { return false; }
-
-  // Whether read() waits for another machine. Several threads may call it then.
+  // Whether read() waits for another machine.
   [[nodiscard]] bool is_far() const;
 
   // Says what read() will be asked for, in about that order, in place of what was said before: a far
   // source fetches ahead.
-  virtual void expect(const std::vector<SourceRange>& ranges) { (void)ranges; }
+  virtual void expect(const std::vector<Extent>& ranges) { (void)ranges; }
 
   // Bytes of memory that each thread in read() takes beside `out`, without schedules.
   [[nodiscard]] virtual int64_t read_bytes() const { return 0; }

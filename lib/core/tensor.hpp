@@ -56,4 +56,11 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
+// Consecutive bytes of a source's tensor, from `offset` on.
+struct Extent {
+  size_t tensor = 0;  // its number in the source
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
 }  // namespace mxfp4

@@ -28,13 +28,6 @@ struct NamedTensor {
 // Throws Error::input that names the tensor and its file.
 [[noreturn]] void refuse_tensor(const NamedTensor& tensor, const std::string& message);
 
-// A contiguous byte range of a source tensor: whole indices of its first dimension.
-struct Extent {
-  size_t tensor = 0;
-  int64_t offset = 0;
-  int64_t bytes = 0;
-};
-
 // One slot of a layer as the checkpoint stores it. Expert e's matrix (rows x row_bytes, unsliced,
 // unpadded) is the concatenation of experts[e]: one extent for a stacked or fused tensor, gate then
 // up for separate ones. No extent at all: the reference creates the parameter and never fills it,
