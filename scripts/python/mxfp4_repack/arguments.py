@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 from typing import Any
 
 from mxfp4_repack.errors import ArgumentError
@@ -28,6 +29,11 @@ def path_text(path: Any, key: str = "path") -> str:
     if not text:
         raise ArgumentError("", key, "the path is empty")
     return word(text, key, "a path")
+
+
+def is_address(path: str) -> bool:
+    """Whether a path is of another machine; then it names one rank's directory, and the library reads it."""
+    return re.match("[a-z0-9+]+://", path) is not None
 
 
 def word(text: str, key: str, kind: str = "a flag's value") -> str:

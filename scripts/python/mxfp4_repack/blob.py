@@ -10,7 +10,7 @@ import threading
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Type
 
-from mxfp4_repack.arguments import path_text, whole_number
+from mxfp4_repack.arguments import is_address, path_text, whole_number
 from mxfp4_repack.errors import (
     ArgumentError, MismatchError, NotABlobError, NotFoundError, RankError, ReadError, SizeError)
 from mxfp4_repack.layer import Layer
@@ -20,11 +20,6 @@ from mxfp4_repack.tensors import TensorInfo, tensor_info
 MANIFEST_NAME = "mxfp4_repack.json"
 INDEX_NAME = "model.safetensors.index.json"
 BLOB_FOLDER = "mxfp4_repack"  # of a model directory
-
-
-def is_address(path: str) -> bool:
-    """Whether a path is of another machine; then it names one rank's directory, and the library reads it."""
-    return re.match("[a-z0-9+]+://", path) is not None
 
 
 def _here(path: str) -> str:

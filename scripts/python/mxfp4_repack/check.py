@@ -20,7 +20,8 @@ import time
 from importlib import metadata
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from mxfp4_repack.blob import BLOB_FOLDER, find_blobs, is_address
+from mxfp4_repack.arguments import is_address
+from mxfp4_repack.blob import BLOB_FOLDER, find_blobs
 from mxfp4_repack.errors import BlobError, DependencyError
 from mxfp4_repack.plugin.engine import SGLANG, VLLM, Engine
 from mxfp4_repack.program import find_program, probe_script

@@ -5,7 +5,7 @@ import os
 from types import MappingProxyType
 from typing import Mapping, NamedTuple, Optional
 
-from mxfp4_repack.blob import is_address
+from mxfp4_repack.arguments import is_address
 from mxfp4_repack.plugin.names import BLOB, CHECKPOINT, IN_THE_MODEL
 
 

@@ -10,7 +10,8 @@ import json
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 from mxfp4_repack import BlobError, CommandError, NotABlobError, find_blobs, open_checkpoint
-from mxfp4_repack.blob import is_address, open_any_blob
+from mxfp4_repack.arguments import is_address
+from mxfp4_repack.blob import open_any_blob
 from mxfp4_repack.plugin import checkpoint, proofs
 from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.plugin.facts import Mismatch
