@@ -67,7 +67,7 @@ def faults(document, definitions):
     if kind not in definitions:
         return [f"{kind}: not a kind that the schema has"]
     found = faults_of(document, definitions[kind], kind, definitions)
-    wanted = {"Job": "batch/v1", "Deployment": "apps/v1", "PersistentVolumeClaim": "v1"}[kind]
+    wanted = {"Job": "batch/v1", "Deployment": "apps/v1", "PersistentVolumeClaim": "v1", "Secret": "v1"}[kind]
     return found + ([] if document.get("apiVersion") == wanted else [f"{kind}: apiVersion is not {wanted}"])
 
 

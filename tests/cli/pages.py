@@ -182,6 +182,8 @@ class Wrong(Exception):
 def run(command, directory, environment, answers=(0,), words=("bash", "-euo", "pipefail", "-c")):
     # The files that packages install, and names that a reader puts in.
     typed = command.replace("/usr/share/mxfp4-repack/", SOURCE + "/scripts/").replace("MODEL_DIRECTORY", "gpt-oss-120b")
+    # Far files: cli.far_hub and cli.far_s3 have their servers.
+    typed = typed.replace("hf://openai/", environment["PAGES_MODELS"] + "/").replace("s3://models/", "bucket-")
     done = subprocess.run([*words, typed], stdin=subprocess.DEVNULL, env=environment, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
     if done.returncode not in answers:
         raise Wrong(f"$ {command}\nexit code {done.returncode}\n{done.stdout}{done.stderr}")
