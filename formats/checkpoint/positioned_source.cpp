@@ -14,6 +14,7 @@ PositionedSource::PositionedSource(SourceContents contents,
                                    std::vector<std::optional<Sha256Digest>> checksums)
     : Source(std::move(contents)),
       start_(is_far() ? std::filesystem::path() : current_directory()),
+      reads_ahead_(!files().empty() && reads_ahead_at(start_ / files().back().path)),
       checksums_(std::move(checksums)) {
   for (size_t i = 0; i < files().size(); ++i) file_of_.emplace(files()[i].path.string(), i);
   for (const SourceTensor& tensor : tensors()) {
@@ -41,14 +42,14 @@ void PositionedSource::check_unchanged() const {
 }
 
 void PositionedSource::expect(const std::vector<Extent>& ranges) {
-  if (is_far()) expect_nothing();
+  if (reads_ahead_) expect_nothing();
   for (const Extent& range : ranges) expect_more(range);
 }
 
 void PositionedSource::expect_more(const Extent& range) const {
-  if (!is_far()) return;
+  if (!reads_ahead_) return;
   const SourceTensor& tensor = tensors()[range.tensor];
-  expect_at(tensor.file, *tensor.file_offset + range.offset, range.bytes);
+  expect_at(start_ / tensor.file, *tensor.file_offset + range.offset, range.bytes);
 }
 
 PositionedSource::Place PositionedSource::place_of(size_t index) const {

@@ -39,6 +39,7 @@ class PositionedSource final : public Source {
   void expect(const std::vector<Extent>& ranges) override;
   // The same of one range, which comes after those before.
   void expect_more(const Extent& range) const;
+  [[nodiscard]] bool reads_ahead() const override { return reads_ahead_; }
   void check_unchanged() const override;
 
   // Opens the tensor's file, unless it is one of those that were used last. Thread-safe. Throws
@@ -58,6 +59,7 @@ class PositionedSource final : public Source {
 
   std::shared_ptr<FarSession> far_ = keep_far_files();
   std::filesystem::path start_;  // empty for a far one; files are opened and looked at later
+  bool reads_ahead_ = false;
   std::unordered_map<std::string, size_t> file_of_;  // path -> index in files()
   // A checkpoint may have more files than a process may open.
   static constexpr size_t kMostFiles = 256;

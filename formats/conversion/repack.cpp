@@ -198,7 +198,7 @@ void Repack::run(const RunHooks& hooks) {
   constexpr int kFarFiles = 4;
   const int threads = options_.limits.threads;
   interleave_files(plan_.plan,
-                   checkpoint_.source->is_far() ? std::min(threads, kFarFiles) : threads);
+                   checkpoint_.source->reads_ahead() ? std::min(threads, kFarFiles) : threads);
   repacker_.expect(plan_.plan.jobs);
   move_layers(hooks);
   copy_rest(hooks);

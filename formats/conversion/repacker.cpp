@@ -22,7 +22,7 @@ Repacker::Repacker(Source& source, const ModelLayers& model, const Plan& plan, c
     : source_(source), model_(model), plan_(plan), layout_(layout), parameters_(parameters) {}
 
 void Repacker::expect(std::span<const Job> jobs) {
-  if (!source_.is_far()) return;
+  if (!source_.reads_ahead()) return;
   std::vector<Extent> ranges;
   for (const Job& job : jobs) {
     const Piece& piece = job.pieces.front();  // all take the same experts, as in read()

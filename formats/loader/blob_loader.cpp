@@ -81,7 +81,8 @@ void read_plain(const PositionedFile& file, int64_t offset, MutableBytes out, Bu
 BlobLoader::BlobLoader(const std::filesystem::path& directory, bool direct, bool lazy)
     : directory_(directory),
       start_(is_address(directory) ? std::filesystem::path() : current_directory()),
-      direct_(direct) {
+      direct_(direct),
+      reads_ahead_(reads_ahead_at(start_ / directory)) {
   const auto far = keep_far_files();  // as long as no layer file is open
   const std::filesystem::path path = directory / kManifestName;
   in_context(path.string(), [&] {
@@ -172,7 +173,7 @@ void BlobLoader::expect_part(size_t layer, size_t tensor, int64_t begin, int64_t
     first = frame->encoded_offset;
     end = last.encoded_offset + last.frame.encoded;
   }
-  expect_at(in.path, first, end - first);
+  expect_at(start_ / in.path, first, end - first);
 }
 
 void BlobLoader::read_piece(size_t layer, const LoadPiece& piece, MutableBytes out,

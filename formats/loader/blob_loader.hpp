@@ -43,7 +43,7 @@ class BlobLoader final : public LoadSource {
   void check_file(size_t layer, const LoadOptions& options) const override;
 
  protected:
-  [[nodiscard]] bool is_far() const override { return start_.empty(); }
+  [[nodiscard]] bool reads_ahead() const override { return reads_ahead_; }
   void expect_part(size_t layer, size_t tensor, int64_t begin, int64_t bytes) const override;
 
  private:
@@ -72,6 +72,7 @@ class BlobLoader final : public LoadSource {
   std::filesystem::path directory_;
   std::filesystem::path start_;  // empty for a far blob; layers' files may be opened later
   bool direct_ = false;
+  bool reads_ahead_ = false;
   std::vector<std::unique_ptr<LayerSlot>> layers_;
 };
 

@@ -54,7 +54,7 @@ class CheckpointLoader final : public LoadSource {
   [[noreturn]] void check_file(size_t layer, const LoadOptions& options) const override;
 
  protected:
-  [[nodiscard]] bool is_far() const override { return source_->is_far(); }
+  [[nodiscard]] bool reads_ahead() const override { return source_->reads_ahead(); }
   void expect_part(size_t layer, size_t tensor, int64_t begin, int64_t bytes) const override;
 
  private:

@@ -101,7 +101,7 @@ void LoadSource::compare(size_t layer, size_t tensor, const std::string& checksu
 }
 
 void LoadSource::expect(std::span<const LoadRequest> requests) const {
-  if (requests.empty() || !is_far()) return;
+  if (requests.empty() || !reads_ahead()) return;
   const std::scoped_lock lock(expecting_);
   const size_t layer = requests.front().layer;
   const bool in_order = last_layer_ && (layer == *last_layer_ || layer == *last_layer_ + 1);

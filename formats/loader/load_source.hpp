@@ -155,8 +155,8 @@ class LoadSource {
   void read(std::span<const LoadRequest> requests, const LoadOptions& options) const;
 
  protected:
-  // Whether read_piece() waits for another machine.
-  [[nodiscard]] virtual bool is_far() const = 0;
+  // Whether it is worth to say what read_piece() will be asked for.
+  [[nodiscard]] virtual bool reads_ahead() const = 0;
   // expect_at() of what bytes [begin, begin + bytes) of a tensor are read or made from.
   virtual void expect_part(size_t layer, size_t tensor, int64_t begin, int64_t bytes) const = 0;
 

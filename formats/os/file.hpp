@@ -22,6 +22,7 @@ struct FileStatus {
   int64_t ctime_ns = 0;
   uint64_t device = 0, inode = 0;
   uint32_t mode = 0;  // permissions
+  friend bool operator==(const FileStatus&, const FileStatus&) = default;
 };
 
 // Size and mtime of a regular file; symbolic links are followed. Throws Error::input, without the

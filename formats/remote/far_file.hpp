@@ -5,6 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "formats/os/file.hpp"
+#include "formats/os/positioned_file.hpp"
+
 namespace mxfp4 {
 
 // Keys of object storage; without an id requests are not signed.
@@ -25,12 +28,18 @@ struct FarAccess {
 // that.
 struct FarFile {
   std::string name;  // for messages
-  std::string url;
-  std::shared_ptr<const FarAccess> access;
+  std::string url{};
+  std::shared_ptr<const FarAccess> access{};
   int64_t size = -1;        // learnt
   std::string validator{};  // learnt: an ETag or a time, the same as long as the file is
   std::string sha256{};     // learnt, from a hub
   std::string target{};     // learnt: where the url leads; the fetcher's own
+
+  // In place of a url: a program's file system has it, which is read from front to back, since the
+  // program fetches what comes next.
+  std::shared_ptr<const PositionedFile> mounted{};
+  FileStatus status{};   // of that
+  bool is_read = false;  // by a thread of the fetcher, whose mutex guards it
 };
 
 }  // namespace mxfp4

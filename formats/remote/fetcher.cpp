@@ -78,7 +78,7 @@ FarTicket Fetcher::ask_front(std::shared_ptr<FarFile> file, int64_t size) {
 }
 
 FarTicket Fetcher::add(FarRange range) {
-  static_cast<void>(curl::library());
+  if (!range.file->mounted) static_cast<void>(curl::library());
   FarTicket ticket(new FarRange(std::move(range)), [spare = spare_](FarRange* read) {
     const std::unique_ptr<FarRange> owned(read);
     const std::scoped_lock lock(spare->mutex);
@@ -116,26 +116,38 @@ const UninitializedBytes& Fetcher::wait(const FarTicket& range) {
 
 // A thread's loop.
 void Fetcher::work() {
-  void* easy = curl::library().easy_init();
+  void* easy = nullptr;
   std::unique_lock lock(mutex_);
   while (true) {
     ++idle_;
-    while (!stop_ && asked_.empty()) mxfp4::wait(wanted_, lock);
+    const auto next = [&] {
+      return std::ranges::find_if(asked_, [](const FarTicket& i) { return !i->file->is_read; });
+    };
+    while (!stop_ && next() == asked_.end()) mxfp4::wait(wanted_, lock);
     --idle_;
     if (stop_) break;
-    const FarTicket range = std::move(asked_.front());
-    asked_.pop_front();
+    const auto at = next();
+    const FarTicket range = std::move(*at);
+    asked_.erase(at);
+    range->file->is_read = range->file->mounted != nullptr;
     lock.unlock();
     try {
-      in_file(range->file->name, [&] { fetch(easy, *range); });
+      if (range->file->mounted) {
+        range->bytes.resize(static_cast<size_t>(range->size));
+        range->file->mounted->read(range->begin, range->bytes);
+      } else {
+        if (easy == nullptr) easy = curl::library().easy_init();
+        in_file(range->file->name, [&] { fetch(easy, *range); });
+      }
     } catch (...) {
       range->failure = std::current_exception();
     }
     lock.lock();
     range->done = true;
     arrived_.notify_all();
+    if (std::exchange(range->file->is_read, false)) wanted_.notify_all();
   }
-  curl::library().easy_cleanup(easy);
+  if (easy != nullptr) curl::library().easy_cleanup(easy);
 }
 
 // Sleeps until then, and as long as a server asks to.

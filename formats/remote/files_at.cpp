@@ -1,6 +1,7 @@
 #include "formats/remote/files_at.hpp"
 
 #include <fmt/format.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <array>
@@ -77,6 +78,21 @@ class FarSession {
                                           .access = place.folder.access});
     if (entry.cached.empty()) entry.front = fetcher().ask_front(entry.file, kFrontBytes);
     return entry;
+  }
+  // A file of a mount, as it is now, or as it was when it was opened.
+  [[nodiscard]] std::shared_ptr<FarFile> mounted(const fs::path& path, bool now) {
+    const std::scoped_lock lock(mutex_);
+    std::shared_ptr<FarFile>& file = entries_[path.string()].file;
+    if (file && !now) return file;
+    const FileStatus status = describe_file(path);
+    if (!file || file->status != status) {
+      file =
+          std::make_shared<FarFile>(FarFile{.name = path.string(),
+                                            .size = status.size,
+                                            .mounted = std::make_shared<const PositionedFile>(path),
+                                            .status = status});
+    }
+    return file;
   }
   [[nodiscard]] FarEntry fetched(const fs::path& path) {
     FarEntry found = entry(path);
@@ -215,9 +231,21 @@ std::string text_at(const fs::path& path, int64_t most) {
   return text;
 }
 
+bool reads_ahead_at(const fs::path& path) {
+  constexpr int64_t kFuse = 0x65735546;  // FUSE_SUPER_MAGIC
+  struct statfs status {};
+  return is_address(path) || (::statfs(path.c_str(), &status) == 0 && status.f_type == kFuse);
+}
+
 PositionedFile file_at(const fs::path& path) {
-  if (!is_address(path)) return PositionedFile(path);
   const auto session = keep_far_files();
+  if (!is_address(path)) {
+    if (!reads_ahead_at(path)) return PositionedFile(path);
+    const std::shared_ptr<FarFile> far = session->mounted(path, true);
+    return {far->size, [session, far](int64_t offset, MutableBytes out) {
+              session->ahead().read(far, offset, out);
+            }};
+  }
   const FarEntry far = session->fetched(path);
   if (!far.cached.empty()) return PositionedFile(far.cached);
   return {far.file->size, [session, far](int64_t offset, MutableBytes out) {
@@ -238,6 +266,7 @@ std::string sha256_at(const fs::path& path) {
 
 void expect_at(const fs::path& path, int64_t begin, int64_t size) {
   const auto session = keep_far_files();
+  if (!is_address(path)) return session->ahead().expect(session->mounted(path, false), begin, size);
   const FarEntry far = session->entry(path);
   if (far.front) session->ahead().expect(far.file, begin, size);
 }

@@ -34,6 +34,9 @@ class FarSession;
 [[nodiscard]] FileStatus status_at(const std::filesystem::path& path);
 // The text of a file of at most `most` bytes.
 [[nodiscard]] std::string text_at(const std::filesystem::path& path, int64_t most);
+// Whether reads wait for another machine: of an address, or of a file system that a program is behind
+// (FUSE: rclone, gcsfuse, sshfs), which is slow where threads ask for bytes out of order.
+[[nodiscard]] bool reads_ahead_at(const std::filesystem::path& path);
 [[nodiscard]] PositionedFile file_at(const std::filesystem::path& path);
 // The SHA-256 of the bytes as a hub gives it, 64 hexadecimal digits; empty: not known.
 [[nodiscard]] std::string sha256_at(const std::filesystem::path& path);

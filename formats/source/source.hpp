@@ -92,8 +92,10 @@ class Source {
   // as in its spec) to `out`. Offset and size are whole elements. Thread-safe.
   virtual void read(size_t index, int64_t offset, MutableBytes out);
 
-  // Whether read() waits for another machine.
+  // Whether it lies on another machine, by its address.
   [[nodiscard]] bool is_far() const;
+  // Whether it is worth to say what read() will be asked for.
+  [[nodiscard]] virtual bool reads_ahead() const { return false; }
 
   // Says what read() will be asked for, in about that order, in place of what was said before: a far
   // source fetches ahead.

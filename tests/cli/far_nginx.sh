@@ -26,7 +26,10 @@ http {
 END
 nginx -e "$PWD/errors" -c "$PWD/nginx.conf" 2>/dev/null &
 server=$!
-cleanup() { kill "$server" 2>/dev/null || true; }
+cleanup() {
+  kill "$server" 2>/dev/null || true
+  ! [ -d mounted/here ] || fusermount3 -u mounted
+}
 for _ in $(seq 100); do [ -e pid ] || sleep 0.05; done
 [ -e pid ] || { cat errors; fail 'nginx did not start'; }
 export http_proxy='' https_proxy='' HOME=$PWD
@@ -71,6 +74,20 @@ if ! foreign; then
     fetched=$(awk '{ n += $1 } END { print n }' asked)
     [ "$fetched" -lt $((needed * 102 / 100 + 400000)) ] || fail "a start from $what: $fetched bytes for $needed"
   done
+  # A program's file system, which is read from front to back, whatever threads ask for.
+  mkdir mounted shared
+  ln -s ../here ../model shared
+  if command -v rclone >/dev/null && [ -w /dev/fuse ] &&
+    rclone mount --copy-links shared mounted --read-only --daemon --config /dev/null; then
+    start here >expected
+    start mounted/here >got
+    # shellcheck disable=SC2086
+    convert_quietly mounted/model -o there $made
+    fusermount3 -u mounted
+    cmp expected got || fail 'a start from a mount: other bytes'
+    diff -r here there || fail 'converted from a mount: other bytes'
+    rm -r there
+  fi
 fi
 convert_quietly http://127.0.0.1:$plain/model -o there $made --include-rest
 cmp model/generation_config.json there/generation_config.json || fail 'a file beside the weights'
