@@ -78,7 +78,7 @@ std::vector<NodeReads> node_reads(const OpenedCheckpoint& checkpoint, const Conv
       const ExpertLayer& layer = model.layers[file.layer];
       const auto& experts = plan.ranks[file.rank].experts_of(layer.dims.num_experts);
       for (size_t slot = 0; slot < layer.slots.size(); ++slot) {
-        if (!file.assemblies[slot]) continue;
+        if (!file.assemblies[slot] || layer.slots[slot].experts.empty()) continue;
         for (const int64_t expert : experts) {
           add_pages(tensors, layer.slots[slot].experts[static_cast<size_t>(expert)],
                     *file.assemblies[slot], runs);
