@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string_view>
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"

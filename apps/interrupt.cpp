@@ -4,7 +4,6 @@
 #include <csignal>
 #include <cstdint>
 #include <ctime>
-#include <initializer_list>
 
 namespace mxfp4 {
 namespace {

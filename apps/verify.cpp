@@ -2,10 +2,8 @@
 // compares it.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "apps/blobs.hpp"

@@ -1,10 +1,8 @@
 // What `explain` found, for one release or several. It is one JSON document; the text is made of it.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "apps/json_output.hpp"

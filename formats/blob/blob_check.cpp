@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <optional>
 
 #include "formats/blob/gather.hpp"
 #include "formats/checksum/checksum.hpp"

@@ -4,7 +4,6 @@
 // from which it was packed. unpack writes either.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>

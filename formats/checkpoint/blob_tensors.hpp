@@ -2,9 +2,7 @@
 // private to blob_source.
 #pragma once
 
-#include <array>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "formats/json/json_fields.hpp"
 #include "formats/json/python_json.hpp"
 #include "formats/json/strict_json.hpp"

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <system_error>
-#include <utility>
 
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_files.hpp"

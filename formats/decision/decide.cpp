@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
-#include <span>
-#include <tuple>
 
 #include "formats/decision/layout_choice.hpp"
 #include "lib/core/checked.hpp"

@@ -9,7 +9,6 @@
 //   Plan plan = make_plan(checkpoint.model, conversion.ranks, plan_options(conversion));
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>

@@ -4,7 +4,6 @@
 #include <hdf5.h>
 
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 

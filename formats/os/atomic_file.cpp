@@ -13,7 +13,6 @@
 #include <cstring>
 #include <random>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "formats/os/interrupts.hpp"

@@ -1,6 +1,5 @@
 #include "formats/remote/far_folder.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <utility>
 

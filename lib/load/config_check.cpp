@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"

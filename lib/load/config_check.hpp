@@ -2,7 +2,6 @@
 // otherwise belongs to another model or to a broken download.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "lib/core/model_config.hpp"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
-#include <utility>
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"

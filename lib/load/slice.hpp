@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "lib/core/deployment.hpp"

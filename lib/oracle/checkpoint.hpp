@@ -8,10 +8,8 @@
 //   Target target = make_target(deployment, decision, family);
 #pragma once
 
-#include <array>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 

@@ -5,8 +5,6 @@
 // Usage: all_of({platform_is(Platform::kCuda), capability_family(10), package("flashinfer")})
 #pragma once
 
-#include <initializer_list>
-#include <span>
 #include <string_view>
 #include <vector>
 

@@ -2,7 +2,6 @@
 // engine's method class, its converter and loader, the kernel's settings.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,5 @@
 #include "lib/revisions/fact_uses.hpp"
 
-#include <algorithm>
 #include <string_view>
 
 #include "lib/layouts/knobs.hpp"

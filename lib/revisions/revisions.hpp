@@ -3,7 +3,6 @@
 // is vLLM's.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>

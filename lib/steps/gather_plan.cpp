@@ -1,7 +1,6 @@
 #include "lib/steps/gather_plan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <iterator>
 #include <map>

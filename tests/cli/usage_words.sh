@@ -27,7 +27,7 @@ Could not convert: --json = maybe|mxfp4-repack verify --help|verify out --json=m
 INPUT is required|mxfp4-repack convert --help|convert -o out
 The following argument was not expected: b|mxfp4-repack convert --help|convert $model b -o out
 --style requires --against|mxfp4-repack verify --help|verify out --style quark
---output: s3://bucket/x: an address, and this program writes local files only|write to a local directory|convert $model -o s3://bucket/x --arch sm90
+--output: hf://org/x: an address; only convert without --shard writes to one, s3://...|write to a local directory|convert $model -o hf://org/x --arch sm90
 --layer: '-3' is not a number from 0 to 999999|mxfp4-repack inspect --help|inspect $model --layer -3
 --tp-size: 'two' is not a number from 1 to 65536|mxfp4-repack explain --help|explain --arch sm90 --tp-size two
 END

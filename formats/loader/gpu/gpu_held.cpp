@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "formats/loader/gpu/gpu_passes.hpp"
 #include "formats/loader/gpu/gpu_plan.hpp"

@@ -2,7 +2,6 @@
 // so threads share it without a lock.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,10 +1,8 @@
 #include "formats/loader/gpu/gpu_reading.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <exception>
 #include <thread>
-#include <utility>
 
 #include "formats/os/near_cpus.hpp"
 #include "lib/exec/run_on_threads.hpp"

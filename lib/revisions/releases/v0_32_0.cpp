@@ -2,7 +2,6 @@
 // is listed, first on capability 9.0; CUTLASS and FlashInfer's MoE-EP kernels become backends.
 #include "lib/revisions/releases/v0_32_0.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "lib/layouts/aiter_layouts.hpp"

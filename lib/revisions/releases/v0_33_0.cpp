@@ -2,8 +2,6 @@
 // activations on gfx1250; LoRA on TRTLLM when asked for by name; the exception for Qwen3.8 is gone.
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
