@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 namespace mxfp4::curl {
 
@@ -13,6 +12,7 @@ enum Option : int {
   kLowSpeedLimit = 19,
   kLowSpeedTime = 20,
   kNoProgress = 43,
+  kUpload = 46,
   kNetrc = 51,
   kConnectTimeout = 78,
   kHttpVersion = 84,
@@ -23,18 +23,22 @@ enum Option : int {
   kWriteData = 10001,
   kUrl = 10002,
   kRange = 10007,
+  kReadData = 10009,
   kErrorBuffer = 10010,
   kUserAgent = 10018,
   kHttpHeader = 10023,
   kHeaderData = 10029,
+  kCustomRequest = 10036,
   kProgressData = 10057,
   kCaInfo = 10065,
   kCaPath = 10097,
   kNoProxy = 10177,
   kBearer = 10220,
   kWriteFunction = 20011,
+  kReadFunction = 20012,
   kHeaderFunction = 20079,
   kProgressFunction = 20219,
+  kInFileSizeLarge = 30115,
 };
 enum Info : int { kResponseCode = 0x200002, kRedirectUrl = 0x10001f, kRetryAfter = 0x600039 };
 // Results of a transfer.
@@ -50,11 +54,12 @@ enum Code : int {
   kPeerFailedVerification = 60,
   kSslCaBadFile = 77,
 };
-inline constexpr long kHttp11 = 2;          // CURL_HTTP_VERSION_1_1
-inline constexpr long kNetrcOptional = 1;   // CURL_NETRC_OPTIONAL
-inline constexpr long kAuthBearer = 64;     // CURLAUTH_BEARER
-inline constexpr size_t kErrorBytes = 256;  // CURL_ERROR_SIZE
-inline constexpr long kGlobalAll = 3;       // CURL_GLOBAL_ALL
+inline constexpr long kHttp11 = 2;                // CURL_HTTP_VERSION_1_1
+inline constexpr long kNetrcOptional = 1;         // CURL_NETRC_OPTIONAL
+inline constexpr long kAuthBearer = 64;           // CURLAUTH_BEARER
+inline constexpr size_t kErrorBytes = 256;        // CURL_ERROR_SIZE
+inline constexpr long kGlobalAll = 3;             // CURL_GLOBAL_ALL
+inline constexpr size_t kReadAbort = 0x10000000;  // CURL_READFUNC_ABORT
 
 // The functions, by libcurl's names without curl_.
 struct Library {

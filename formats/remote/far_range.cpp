@@ -8,7 +8,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <map>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -73,9 +75,11 @@ class Attempt {
 
  private:
   static size_t take_body(char* data, size_t one, size_t count, void* context);
+  static size_t give_body(char* out, size_t one, size_t count, void* context);
   static size_t take_field(char* data, size_t one, size_t count, void* context);
   static int look_at_stop(void* context, int64_t, int64_t, int64_t, int64_t);
   void set_secrets();
+  void set_body();
   void look_at_head();
   void learn_validator();
   void take_range_head();
@@ -95,6 +99,7 @@ class Attempt {
   bool wanted_ = false;         // what comes is of the file
   bool whole_ = false;          // all of it, though a front was asked for
   size_t other_ = 0;            // bytes of another answer
+  size_t given_ = 0;            // bytes that were sent
   std::exception_ptr problem_;  // of a callback, through which none may pass
 };
 
@@ -153,6 +158,10 @@ size_t Attempt::take_body(char* data, size_t /*one*/, size_t count, void* contex
   Attempt& at = *static_cast<Attempt*>(context);
   FarRange& range = at.range_;
   try {
+    if (range.body) {
+      range.answer.append(data, count);
+      return range.answer.size() > kMostOtherBytes ? 0 : count;
+    }
     if (!std::exchange(at.looked_, true)) at.look_at_head();
     if (!at.wanted_) {
       at.other_ += count;
@@ -170,6 +179,18 @@ size_t Attempt::take_body(char* data, size_t /*one*/, size_t count, void* contex
   std::memcpy(range.bytes.data() + range.got, data, count);
   range.got += count;
   return count;
+}
+
+size_t Attempt::give_body(char* out, size_t /*one*/, size_t count, void* context) try {
+  Attempt& at = *static_cast<Attempt*>(context);
+  const size_t size = std::min(count, static_cast<size_t>(at.range_.size) - at.given_);
+  const int64_t from = at.range_.begin + static_cast<int64_t>(at.given_);
+  if (size > 0) at.range_.body(from, std::as_writable_bytes(std::span(out, size)));
+  at.given_ += size;
+  return size;
+} catch (...) {
+  static_cast<Attempt*>(context)->problem_ = std::current_exception();
+  return curl::kReadAbort;
 }
 
 size_t Attempt::take_field(char* data, size_t /*one*/, size_t count, void* context) try {
@@ -201,11 +222,9 @@ void Attempt::set_secrets() {
   if (origin_of(url_) != origin_of(range_.file->url)) return;
   if (!access.s3.id.empty()) {
     // A signature tells nobody the key.
-    const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+    const std::string now = fmt::format("{:%Y%m%dT%H%M%SZ}", fmt::gmtime(std::time(nullptr)));
     for (const std::string& field :
-         signed_fields(access.s3, url_,
-                       fmt::format("{:%Y%m%dT%H%M%SZ}",
-                                   fmt::gmtime(std::chrono::system_clock::to_time_t(now))))) {
+         signed_fields(access.s3, range_.method, url_, now, range_.condition)) {
       headers_ = easy_lib().slist_append(headers_, field.c_str());
     }
   }
@@ -216,6 +235,16 @@ void Attempt::set_secrets() {
   set_text(easy_, curl::kBearer, access.bearer);
   // A proxy would see it.
   if (url_.starts_with("http://")) set_text(easy_, curl::kNoProxy, "*");
+}
+
+void Attempt::set_body() {
+  range_.answer.clear();
+  set_text(easy_, curl::kCustomRequest, range_.method);
+  set_number(easy_, curl::kUpload, 1);
+  easy_lib().easy_setopt(easy_, curl::kInFileSizeLarge, range_.size);
+  easy_lib().easy_setopt(easy_, curl::kReadFunction, &give_body);
+  easy_lib().easy_setopt(easy_, curl::kReadData, this);
+  headers_ = easy_lib().slist_append(headers_, "Expect:");  // no second to wait for a word to go on
 }
 
 void Attempt::configure(int64_t stall_seconds) {
@@ -232,7 +261,8 @@ void Attempt::configure(int64_t stall_seconds) {
   set_certificates(easy_);
   set_secrets();
   const int64_t first = range_.begin + static_cast<int64_t>(range_.got);
-  set_text(easy_, curl::kRange, fmt::format("{}-{}", first, range_.begin + range_.size - 1));
+  const std::string asked = fmt::format("{}-{}", first, range_.begin + range_.size - 1);
+  range_.body ? set_body() : set_text(easy_, curl::kRange, asked);
   easy_lib().easy_setopt(easy_, curl::kHttpHeader, headers_);
   easy_lib().easy_setopt(easy_, curl::kErrorBuffer, words_.data());
   easy_lib().easy_setopt(easy_, curl::kWriteFunction, &take_body);
@@ -248,12 +278,19 @@ FarAnswer Attempt::perform() {
   FarAnswer answer{.result = curl.easy_perform(easy_)};
   if (problem_) std::rethrow_exception(problem_);
   curl.easy_getinfo(easy_, curl::kResponseCode, &answer.status);
-  if (answer.status != 0 && !looked_) look_at_head();
+  if (answer.status != 0 && !looked_ && !range_.body) look_at_head();
   answer.words = words_.front() != '\0' ? words_.data() : curl.easy_strerror(answer.result);
   const char* to = nullptr;
   curl.easy_getinfo(easy_, curl::kRedirectUrl, &to);
   if (to != nullptr) answer.redirect = to;
   curl.easy_getinfo(easy_, curl::kRetryAfter, &answer.retry_after);
+  if (range_.body) {
+    range_.tag = field("etag");
+    // Object storage may say that it is well, and then that its parts cannot be put together.
+    const bool fault = range_.answer.find("<Error>") != std::string::npos;
+    answer.complete = answer.result == curl::kOk && answer.status / 100 == 2 && !fault;
+    return answer;
+  }
   FarFile& file = *range_.file;
   if (range_.front && to != nullptr && url_ == file.url)
     file.sha256 = sha256_in(field("x-linked-etag"));
@@ -279,7 +316,7 @@ int64_t take_number(std::string_view& text) {
 FarAnswer attempt(void* easy, FarRange& range, const std::string& url, int64_t stall_seconds,
                   const std::atomic<bool>& stop) {
   if (range.front) range.got = 0;
-  if (!range.front) range.bytes.resize(static_cast<size_t>(range.size));
+  if (!range.front && !range.body) range.bytes.resize(static_cast<size_t>(range.size));
   easy_lib().easy_reset(easy);  // its connection stays
   Attempt now(easy, range, url, stop);
   now.configure(stall_seconds);

@@ -1,4 +1,4 @@
-// A range of a far file, and one attempt to fetch it: what libcurl asks, and what the answer must be.
+// A range of a far file, and one attempt to fetch or send it: what libcurl asks, what is answered.
 // fetcher.cpp decides what follows from an attempt.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "formats/os/positioned_file.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
 #include "formats/remote/far_file.hpp"
 #include "lib/core/error.hpp"
@@ -22,6 +23,13 @@ struct FarRange {
   int64_t size = 0;
   UninitializedBytes bytes{};
   size_t got = 0;
+
+  // What is sent in place of asking: the range of `body`. The answer's text and ETag.
+  std::string method = "GET";
+  std::string condition{};  // "if-none-match:*": if that is not so, `absent`
+  ReadFar body{};
+  std::string answer{}, tag{};
+  bool again = false;  // an answer may have been lost of what can be done only once
 
   // The outcome, which does not change once `done`, guarded by the fetcher's mutex, is set.
   bool absent = false;

@@ -69,10 +69,6 @@ Fetcher::~Fetcher() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-FarTicket Fetcher::ask(std::shared_ptr<FarFile> file, int64_t begin, int64_t size) {
-  return add({.file = std::move(file), .begin = begin, .size = size});
-}
-
 FarTicket Fetcher::ask_front(std::shared_ptr<FarFile> file, int64_t size) {
   return add({.file = std::move(file), .front = true, .size = size});
 }
@@ -139,6 +135,10 @@ void Fetcher::work() {
         if (easy == nullptr) easy = curl::library().easy_init();
         in_file(range->file->name, [&] { fetch(easy, *range); });
       }
+    } catch (const Error& error) {
+      Error kept = range->body ? Error::output(error.message()) : error;
+      if (range->body) kept.in_file(error.file()).hint(error.hint_text());
+      range->failure = std::make_exception_ptr(kept);
     } catch (...) {
       range->failure = std::current_exception();
     }
@@ -185,7 +185,9 @@ void Fetcher::fetch(void* easy, FarRange& range) {
       if (++redirects <= kMostRedirects) continue;
       throw Error::input(fmt::format("more than {} redirects", kMostRedirects));
     }
+    if (range.again && answer.status == 404) return;
     const int64_t told = refuse(range, answer, url);
+    range.again = range.method == "POST" || range.method == "DELETE";
     if (!range.front && range.got > before) failures = 0;
     if (told == 0) ++failures;
     if (failures == kMostFailures || ++retries == kMostRetries) {
@@ -217,7 +219,7 @@ int64_t Fetcher::refuse(FarRange& range, const FarAnswer& answer, const std::str
   }
   if (status < 300) return 0;
   const bool closed = status == 401 || status == 403;
-  range.absent = status == 404 || status == 410;
+  range.absent = status == 404 || status == 410 || status == 412;
   if ((closed || range.absent) && url != range.file->url) {
     const std::scoped_lock lock(mutex_);
     range.absent = false;
@@ -232,7 +234,7 @@ int64_t Fetcher::refuse(FarRange& range, const FarAnswer& answer, const std::str
         .hint(access.missing);
   }
   if (status == 416) throw Error::input("shorter than it should be: the server has no such range");
-  if (status != 408 && status != 429 && status < 500) {
+  if (status != 408 && status != 409 && status != 429 && status < 500) {
     throw Error::input(fmt::format("the server answers {}", status)).hint(access.missing);
   }
   if (answer.retry_after > kMostWait) {

@@ -36,16 +36,16 @@ class Fetcher {
   Fetcher& operator=(const Fetcher&) = delete;
   ~Fetcher();  // drops what is on its way
 
-  // Asks for `size` bytes of the file from `begin` on. Thread-safe, as all that follows. Throws
-  // Error::input if there is no libcurl.
-  [[nodiscard]] FarTicket ask(std::shared_ptr<FarFile> file, int64_t begin, int64_t size);
+  // Asks for a range of a file, or sends one. Thread-safe, as all that follows. Throws Error::input if
+  // there is no libcurl.
+  [[nodiscard]] FarTicket add(FarRange range);
   // The same of the first bytes, where the file may end before. A server without ranges may send all.
   [[nodiscard]] FarTicket ask_front(std::shared_ptr<FarFile> file, int64_t size);
 
   // Waits for the bytes, which live as long as the ticket. Throws Error::input naming the file.
   [[nodiscard]] const UninitializedBytes& wait(const FarTicket& range);
   const UninitializedBytes& wait(FarTicket&&) = delete;
-  // The same; null if the server has no such file.
+  // The same; null if the server has no such file, or what is sent does not meet its condition.
   [[nodiscard]] const UninitializedBytes* wait_if_there(const FarTicket& range);
 
  private:
@@ -58,7 +58,6 @@ class Fetcher {
     std::vector<UninitializedBytes> bytes;
   };
 
-  FarTicket add(FarRange range);
   void work();
   void fetch(void* easy, FarRange& range);
   void sleep_until(Clock::time_point time);

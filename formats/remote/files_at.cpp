@@ -103,12 +103,15 @@ class FarSession {
     const Place place = place_of(path, path.parent_path());
     if (!place.folder.listed) return fetcher().wait_if_there(entry(path).front) != nullptr;
     return std::ranges::any_of(place.folder.names, [&](const std::string& other) {
-      return other == place.name || other.starts_with(place.name + "/");
+      return place.name.empty() || other == place.name || other.starts_with(place.name + "/");
     });
   }
   [[nodiscard]] std::vector<std::string> names(const fs::path& path, bool& all) {
     const Place place = place_of(path, path);
     all = place.folder.listed;
+    if (all && place.folder.names.empty()) {
+      throw Error::input("nothing is there").hint(place.folder.access->missing);
+    }
     const std::string above = place.name.empty() ? "" : place.name + "/";
     std::set<std::string> found;
     for (const std::string& name : place.folder.names) {

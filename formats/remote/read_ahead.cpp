@@ -4,6 +4,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "formats/remote/far_range.hpp"
+
 namespace mxfp4 {
 
 void ReadAhead::expect_nothing() {
@@ -27,7 +29,7 @@ void ReadAhead::expect(const std::shared_ptr<FarFile>& file, int64_t begin, int6
 
 void ReadAhead::ask(Block& block) {
   const int64_t size = block.end - block.begin;
-  block.ticket = fetcher_.ask(block.file, block.begin, size);
+  block.ticket = fetcher_.add({.file = block.file, .begin = block.begin, .size = size});
   asked_bytes_ += size;
 }
 
@@ -57,7 +59,7 @@ ReadAhead::Block ReadAhead::find(const std::shared_ptr<FarFile>& file, int64_t a
   if (here == blocks_.end() && !in_order) {
     const int64_t size = std::min(bytes, kBlockBytes);
     ends_[file.get()] = at + size;
-    return {file, at, at + size, false, 0, fetcher_.ask(file, at, size)};
+    return {file, at, at + size, false, 0, fetcher_.add({.file = file, .begin = at, .size = size})};
   }
   if (here == blocks_.end()) {
     here = blocks_.insert(here, {file, at, std::min(at + kBlockBytes, file->size)});

@@ -85,7 +85,7 @@ FarFolder open_s3_folder(Fetcher& fetcher, std::string_view place) {
       .s3 = keys,
       .refused = anonymous ? "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and "
                              "~/.aws/credentials has no such profile"
-                           : "the keys of AWS_ACCESS_KEY_ID or ~/.aws/credentials may not read it",
+                           : "the keys of AWS_ACCESS_KEY_ID or ~/.aws/credentials may not do it",
       .missing =
           fmt::format("is there a bucket {} in region {} (AWS_REGION)?", bucket, keys.region)};
   // A certificate for *.s3.REGION.amazonaws.com is none for a bucket with a dot.
@@ -116,7 +116,6 @@ FarFolder open_s3_folder(Fetcher& fetcher, std::string_view place) {
     at = 0;
     next = take_tag(xml, "NextContinuationToken", at);
   } while (!next.empty());
-  if (folder.names.empty()) throw Error::input("nothing is there").hint(folder.access->missing);
   return folder;
 }
 

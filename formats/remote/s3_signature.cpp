@@ -35,23 +35,25 @@ std::string keyed_sum(std::string key, const std::string& text) {
 
 }  // namespace
 
-std::vector<std::string> signed_fields(const S3Keys& keys, const std::string& url,
-                                       const std::string& time) {
+std::vector<std::string> signed_fields(const S3Keys& keys, const std::string& method,
+                                       const std::string& url, const std::string& time,
+                                       const std::string& condition) {
   const std::string origin = origin_of(url);
   const std::string host = origin.substr(origin.find("://") + 3);
   const size_t question = std::min(url.find('?'), url.size());
   const std::string path = url.substr(origin.size(), question - origin.size());
   const std::string query = url.substr(std::min(question + 1, url.size()));
-  const std::string nothing = hex(sum_of(""));
-  std::vector<std::string> fields = {"x-amz-content-sha256:" + nothing, "x-amz-date:" + time};
+  const std::string content = method == "GET" ? hex(sum_of("")) : "UNSIGNED-PAYLOAD";
+  std::vector<std::string> fields = {"x-amz-content-sha256:" + content, "x-amz-date:" + time};
+  if (!condition.empty()) fields.insert(fields.begin(), condition);  // they are sorted
   if (!keys.token.empty()) fields.push_back("x-amz-security-token:" + keys.token);
-  std::string request = fmt::format("GET\n{}\n{}\nhost:{}\n", path, query, host);
+  std::string request = fmt::format("{}\n{}\n{}\nhost:{}\n", method, path, query, host);
   std::string names = "host";
   for (const std::string& field : fields) {
     request += field + "\n";
     names += ";" + field.substr(0, field.find(':'));
   }
-  request += fmt::format("\n{}\n{}", names, nothing);
+  request += fmt::format("\n{}\n{}", names, content);
   const std::string date = time.substr(0, time.find('T'));
   const std::string scope = fmt::format("{}/{}/s3/aws4_request", date, keys.region);
   std::string key = "AWS4" + keys.secret;

@@ -18,6 +18,11 @@ namespace {
 static_assert(int{curl::kLowSpeedLimit} == CURLOPT_LOW_SPEED_LIMIT);
 static_assert(int{curl::kLowSpeedTime} == CURLOPT_LOW_SPEED_TIME);
 static_assert(int{curl::kNoProgress} == CURLOPT_NOPROGRESS);
+static_assert(int{curl::kUpload} == CURLOPT_UPLOAD);
+static_assert(int{curl::kReadData} == CURLOPT_READDATA);
+static_assert(int{curl::kCustomRequest} == CURLOPT_CUSTOMREQUEST);
+static_assert(int{curl::kReadFunction} == CURLOPT_READFUNCTION);
+static_assert(int{curl::kInFileSizeLarge} == CURLOPT_INFILESIZE_LARGE);
 static_assert(int{curl::kNetrc} == CURLOPT_NETRC);
 static_assert(int{curl::kConnectTimeout} == CURLOPT_CONNECTTIMEOUT);
 static_assert(int{curl::kHttpVersion} == CURLOPT_HTTP_VERSION);
@@ -56,6 +61,7 @@ static_assert(curl::kNetrcOptional == CURL_NETRC_OPTIONAL);
 static_assert(curl::kAuthBearer == CURLAUTH_BEARER);
 static_assert(curl::kErrorBytes == CURL_ERROR_SIZE);
 static_assert(curl::kGlobalAll == CURL_GLOBAL_ALL);
+static_assert(curl::kReadAbort == CURL_READFUNC_ABORT);
 #endif
 
 TEST(RemoteUrl, Origin) {
@@ -96,7 +102,7 @@ TEST(RemoteS3, Signature) {
   const S3Keys keys{"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "",
                     "us-east-1"};
   const std::string url = "https://examplebucket.s3.amazonaws.com/?max-keys=2&prefix=J";
-  EXPECT_TRUE(signed_fields(keys, url, "20130524T000000Z")
+  EXPECT_TRUE(signed_fields(keys, "GET", url, "20130524T000000Z")
                   .back()
                   .ends_with("SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature="
                              "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"));
