@@ -4,9 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <map>
-#include <set>
 
 #include "apps/commands.hpp"
 #include "apps/embedded.hpp"
@@ -44,7 +41,8 @@ void declare_convert(CLI::App& app, CommandLine& line) {
       *app.add_subcommand("convert", "Repack the expert weights of a checkpoint for one backend");
   command.add_option(kInputName, options.input.path, "Checkpoint: directory, file or manifest")
       ->required();
-  add_value(command, "Arguments", "-o,--output", options.output, "Directory to write", "OUT")
+  add_value(command, "Arguments", "-o,--output", options.output,
+            "Directory to write, or s3://BUCKET/PREFIX", "OUT")
       ->required();
   add_request_flags(command, options.input);
   add_value(command, kWritten, "--compress", options.compress, "Seekable zstd or plain safetensors",

@@ -38,7 +38,8 @@ Shard shard_in(const std::string& text) {
 }
 
 void check_flags(const ConvertOptions& options) {
-  require_local(options.output);
+  const bool to_storage = options.output.string().starts_with("s3://") && options.shard.empty();
+  if (!to_storage) require_local(options.output);
   if (options.resume && options.force) {
     throw Error::usage("--resume keeps what --force replaces: give one of them");
   }
@@ -163,6 +164,7 @@ constexpr const char* kAfterwards = "--resume goes on from what is complete";
 
 // Says how much of an interrupted run --resume will find.
 void report_unfinished(const std::filesystem::path& output, const Console& console) {
+  if (is_address(output)) return;
   try {
     refuse_unfinished(output);
   } catch (const Error& error) {

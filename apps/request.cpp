@@ -178,7 +178,7 @@ CheckpointRequest request_from(const RequestFlags& flags, const RuleSet& rules,
 void require_local(const std::filesystem::path& out) {
   if (out.string().find("://") == std::string::npos) return;
   throw Error::usage(
-      fmt::format("--output: {}: an address, and this program writes local files only",
+      fmt::format("--output: {}: an address; only convert without --shard writes to one, s3://...",
                   out.string()))
       .hint("write to a local directory, then copy it there");
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <system_error>
 #include <utility>
 
 #include "formats/blob/raw_frames.hpp"
@@ -223,13 +222,14 @@ void write_manifests(const Directory& blob, const std::vector<Manifest>& manifes
 }
 
 BlobWriter::BlobWriter(const Directory& blob, const Plan& plan, const ModelLayers& model,
-                       Manifest common, OnFinished on_finished)
+                       Manifest common, OnFinished on_finished, std::function<void()> on_named)
     : plan_(plan),
       common_(std::move(common)),
       header_encoder_(common_.compression.level),
       files_(plan.files.size()),
       done_(plan.files.size(), false),
-      on_finished_(std::move(on_finished)) {
+      on_finished_(std::move(on_finished)),
+      on_named_(std::move(on_named)) {
   for (const RankSlice& rank : plan.ranks) ranks_.push_back(blob.folder(rank_directory(rank)));
   for (size_t file = 0; file < plan.files.size(); ++file) {
     layers_.push_back(describe_layer(plan, model, file, common_.compression.zstd));
@@ -293,6 +293,7 @@ void BlobWriter::finish_file(size_t file) {
     on_finished_(finished);
   });
   files_[file].reset();
+  on_named_();
   done_[file] = true;
   bytes_written_ += layer.size;
 }

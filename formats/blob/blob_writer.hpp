@@ -1,10 +1,8 @@
 // Writes a blob: one directory a rank, one file a layer, index and manifest last.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "formats/blob/journal.hpp"
@@ -37,13 +35,13 @@ void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piec
 // early. Errors: Error::output.
 class BlobWriter {
  public:
-  // Called for each layer file when it is complete, before it gets its name.
+  // Called for each layer file when it is complete, before it gets its name; and after.
   using OnFinished = std::function<void(const FinishedFile&)>;
 
   // Creates the ranks' directories in `blob`. `common` holds what all ranks share; the writer
   // adds layers and rank. `plan` must outlive the writer.
   BlobWriter(const Directory& blob, const Plan& plan, const ModelLayers& model, Manifest common,
-             OnFinished on_finished);
+             OnFinished on_finished, std::function<void()> on_named);
   ~BlobWriter();
   BlobWriter(const BlobWriter&) = delete;
   BlobWriter& operator=(const BlobWriter&) = delete;
@@ -76,6 +74,7 @@ class BlobWriter {
   std::vector<std::unique_ptr<LayerFile>> files_;  // open ones, by plan file
   std::vector<bool> done_;                         // by plan file
   OnFinished on_finished_;
+  std::function<void()> on_named_;
   int64_t bytes_written_ = 0;
 };
 

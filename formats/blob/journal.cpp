@@ -20,6 +20,7 @@
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/interrupts.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -88,7 +89,7 @@ bool locked(int descriptor) {
 JournalContent read_journal(const std::filesystem::path& path) {
   JournalContent content;
   try {
-    const std::string text = read_text_file(path, kMaxJournalBytes);
+    const std::string text = text_at(path, kMaxJournalBytes);
     for (size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
       end = text.find('\n', begin);
       if (end == std::string::npos) break;
@@ -101,7 +102,8 @@ JournalContent read_journal(const std::filesystem::path& path) {
       content.bytes = static_cast<int64_t>(end) + 1;
     }
   } catch (const Error& error) {
-    if (error.is_unreadable()) throw Error(error).in_file(path.string());  // it may be good
+    const bool may_be_good = is_address(path) || error.is_unreadable();
+    if (may_be_good) throw Error(error).in_file(path.string());
     // A line that cannot be read ends the journal. The lines before it have checksums of their own.
   }
   return content;
@@ -119,6 +121,8 @@ bool is_journal_name(std::string_view name) {
 std::vector<JournalContent> read_journals(const std::filesystem::path& directory) {
   std::error_code error;
   std::vector<std::filesystem::path> paths;
+  const bool far = is_address(directory);
+  if (far && is_listed_at(directory / kFarJournal)) paths.push_back(directory / kFarJournal);
   for (const auto& entry : list_directory(directory, error)) {
     if (is_journal_name(entry.path().filename().string())) paths.push_back(entry.path());
   }

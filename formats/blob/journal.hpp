@@ -61,13 +61,14 @@ struct JournalContent : JournalHead {
 // "progress", or "shard-000-of-004.progress".
 [[nodiscard]] std::string journal_name(const std::optional<Shard>& shard);
 [[nodiscard]] bool is_journal_name(std::string_view name);
+inline constexpr const char* kFarJournal = "mxfp4_repack.progress";  // in object storage
 
 // Empty if there is no journal, or what there is is none. Throws Error::input for a file that the
 // system does not let us read.
 [[nodiscard]] JournalContent read_journal(const std::filesystem::path& path);
 
-// The journals in a directory, in the order of their names; none if it is not there. Throws as
-// read_journal.
+// The journals in a directory, or an address, in the order of their names; none if it is not there.
+// Throws as read_journal.
 [[nodiscard]] std::vector<JournalContent> read_journals(const std::filesystem::path& directory);
 
 // The planned manifests with what `files` say of their files. Throws Error::input naming a file

@@ -1,6 +1,7 @@
 #include "formats/conversion/repack.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "formats/conversion/memory_budget.hpp"
@@ -173,8 +174,10 @@ Repack::Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
       options_(options),
       repacker_(*checkpoint.source, checkpoint.model, plan_.plan, conversion.layout,
                 layout_parameters(conversion.target)),
-      writer_(output.blob(), plan_.plan, checkpoint.model, plan_.common,
-              [this](const FinishedFile& file) { output_.finished(file, repacker_.warnings()); }) {
+      writer_(
+          output.blob(), plan_.plan, checkpoint.model, plan_.common,
+          [this](const FinishedFile& file) { output_.finished(file, repacker_.warnings()); },
+          [this] { output_.named(); }) {
   kept_ = keep_finished();
   data_bytes_ = job_bytes(plan_.plan);
   output_.reserve(bytes_to_move());
@@ -194,11 +197,10 @@ int64_t Repack::keep_finished() {
 }
 
 void Repack::run(const RunHooks& hooks) {
-  // A far source's rate is the network's; fewer files at once lose less to an interruption.
-  constexpr int kFarFiles = 4;
-  const int threads = options_.limits.threads;
-  interleave_files(plan_.plan,
-                   checkpoint_.source->reads_ahead() ? std::min(threads, kFarFiles) : threads);
+  // A far source's rate is the network's; fewer files at once lose less to an interruption, and one
+  // takes the least of the disk on the way to object storage.
+  const int most = output_.is_far() ? 1 : checkpoint_.source->reads_ahead() ? 4 : INT_MAX;
+  interleave_files(plan_.plan, std::min(options_.limits.threads, most));
   repacker_.expect(plan_.plan.jobs);
   move_layers(hooks);
   copy_rest(hooks);
@@ -260,7 +262,8 @@ void Repack::copy_rest(const RunHooks& hooks) {
                        .finished =
                            [&](const ManifestFile& file) {
                              output_.finished({in_blob(file.name), file.size, file.xxh3_128}, {});
-                           }};
+                           },
+                       .named = [&] { output_.named(); }};
   write_rest(*checkpoint_.source, plan_.rest, output_.home(), rest);
 }
 

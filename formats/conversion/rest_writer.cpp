@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <span>
 #include <system_error>
 
@@ -148,6 +147,7 @@ class SummedFile {
   void commit(const RestHooks& hooks) {
     const ManifestFile entry{name_, file_.size(), sum_.hex()};
     file_.commit([&] { hooks.finished(entry); });
+    hooks.named();
   }
 
  private:

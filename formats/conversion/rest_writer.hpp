@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,8 +78,9 @@ struct RestHooks {
   std::function<void(int64_t)> progress;
   // Whether an earlier run finished the file of this name, and it is still whole.
   std::function<bool(const std::string& name)> kept;
-  // Called when a file is complete, before it gets its name.
+  // Called when a file is complete, before it gets its name; and after.
   std::function<void(const ManifestFile&)> finished;
+  std::function<void()> named = [] {};
 };
 
 // Writes all files into `directory`, each atomically, in bounded memory. Throws Error::input and

@@ -16,8 +16,10 @@
 #include "formats/blob/planned.hpp"
 #include "formats/blob/rest_check.hpp"
 #include "formats/checksum/checksum.hpp"
+#include "formats/os/atomic_file.hpp"
 #include "formats/os/file_identity.hpp"
 #include "formats/output/foreign.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -58,7 +60,9 @@ SourceSeen look_at(const OutputRequest& request, const Source& source) {
 
 void refuse_inputs_in(const fs::path& out, const std::vector<fs::path>& inputs) {
   for (const fs::path& input : inputs) {
-    if (!lies_in(input, out)) continue;
+    const bool inside =
+        is_address(out) ? input.string().starts_with(out.string() + "/") : lies_in(input, out);
+    if (!inside) continue;
     throw Error::output(fmt::format("holds the input {}", input.string()))
         .in_file(out.string())
         .hint("choose another directory");
@@ -77,6 +81,7 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
               .plan = plan_identity(planned),
               .source = look_at(request_, source)} {
   const bool locked = sibling_.there();
+  if (is_address(sibling_.out())) far_.emplace(sibling_.out().string());
   try {
     look();
   } catch (const Error&) {
@@ -89,7 +94,7 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
     return;
   }
   sibling_.make();
-  if (!locked) look();  // another run may have ended meanwhile
+  if (!locked && !far_) look();  // another run may have ended meanwhile
   if (!complete_) begin();
 }
 
@@ -97,13 +102,18 @@ ConversionOutput::~ConversionOutput() {
   if (!journal_ || !begun_.empty() || !made_.empty()) return;
   try {
     journal_->remove();
+    if (far_ && seen_.there == There::kNothing) far_->remove_journal();
   } catch (const Error&) {
     // What made the run fail is what the user has to know.
   }
 }
 
-fs::path ConversionOutput::begun_blob() const {
-  return blob_place(sibling_of(sibling_.out()) / kResultFolder, request_.include_rest);
+fs::path ConversionOutput::begun_home() const {
+  return far_ ? sibling_.out() : sibling_of(sibling_.out()) / kResultFolder;
+}
+
+fs::path ConversionOutput::in_home(const std::string& name) const {
+  return (blob_place("", request_.include_rest) / name).lexically_normal();
 }
 
 Directory ConversionOutput::blob() const {
@@ -112,13 +122,12 @@ Directory ConversionOutput::blob() const {
 
 // Whether a finished file still is as it was recorded; without `all_bytes` by its size, header and
 // seek table.
-bool ConversionOutput::is_whole(const FinishedFile& file, const fs::path& blob, bool all_bytes,
+bool ConversionOutput::is_whole(const FinishedFile& file, const fs::path& home, bool all_bytes,
                                 std::vector<std::string>& damages) const {
-  const fs::path path = (blob / file.name).lexically_normal();
+  const fs::path path = home / in_home(file.name);
   const size_t before = damages.size();
   gather(damages, [&] {
-    std::error_code ignored;
-    if (!fs::exists(path, ignored)) throw Error::input("missing").in_file(path.string());
+    if (!exists_at(path)) throw Error::input("missing").in_file(path.string());
     require_bytes(path, file.size, all_bytes ? &file.xxh3_128 : nullptr, ReadFrom::kCache,
                   request_.between);
     if (!file.tensors.empty()) (void)LayerReader(path);
@@ -150,7 +159,7 @@ void ConversionOutput::look() {
     }
     if (seen_.cause) throw seen_.cause->hint("choose another directory, or remove this one");
     refuse_inputs_in(sibling_.out(), request_.inputs);
-    refuse_foreign(sibling_.out());
+    if (!far_) refuse_foreign(sibling_.out());
   }
   resumed_ = answer.does == Does::kContinue && seen_.journal.bytes > 0;
   if (resumed_) begun_ = seen_.journal.files;
@@ -158,6 +167,7 @@ void ConversionOutput::look() {
   if (answer.does != Does::kContinue) return;
   const bool is_result = seen_.there == There::kResult && damages_.empty();
   complete_ = is_result || (request_.shard && seen_.journal.ready && all_begun_are_whole());
+  if (is_result && far_ && seen_.over && !request_.look_only) far_->remove_journal();
   if (!is_result || !sibling_.there() || request_.shard || request_.look_only) return;
   try {
     if (!seen_.others) sibling_.remove(/*replaced=*/true);
@@ -169,14 +179,14 @@ void ConversionOutput::look() {
 // Of the complete ranks in OUT, whole files are kept; others are made again, and so is an index.
 // The model directory's files belong to all ranks, also to those that this run does not make.
 void ConversionOutput::take_over() {
-  const fs::path blob = blob_place(sibling_.out(), request_.include_rest);
   const auto look_at = [&](const FinishedFile& file, std::vector<std::string>& damages) {
-    (is_whole(file, blob, request_.check, damages) ? whole_ : lost_)[file.name] = file;
+    (is_whole(file, sibling_.out(), request_.check, damages) ? whole_ : lost_)[file.name] = file;
   };
   for (const Manifest& manifest : seen_.ranks) {
     for (const FinishedFile& file : files_of(manifest)) look_at(file, damages_);
-    const fs::path home = (blob / rank_directory(manifest.rank)).lexically_normal();
-    for (std::string& damage : check_index(home, manifest)) damages_.push_back(std::move(damage));
+    const fs::path index = in_home(name_in_blob(manifest.rank, std::string(kIndexName)));
+    for (std::string& damage : check_index(sibling_.out() / index.parent_path(), manifest))
+      damages_.push_back(std::move(damage));
     const std::vector<std::string>& planned = wanted_.planned.front().warnings;
     for (const std::string& warning : manifest.warnings) {
       if (std::ranges::find(planned, warning) == planned.end()) warnings_.insert(warning);
@@ -193,7 +203,7 @@ void ConversionOutput::take_over() {
 bool ConversionOutput::all_begun_are_whole() const {
   std::vector<std::string> unsaid;
   return std::ranges::all_of(begun_, [&](const auto& entry) {
-    return is_whole(entry.second, begun_blob(), request_.check, unsaid);
+    return is_whole(entry.second, begun_home(), request_.check, unsaid);
   });
 }
 
@@ -201,18 +211,26 @@ void ConversionOutput::begin() {
   if (seen_.others && into_ == Sibling::Into::kRanks) {
     throw refusal(answer_to(There::kUnfinishedOther, Asked::kPlain), seen_.named);
   }
-  if (!request_.shard && !resumed_) {
-    sibling_.clear(seen_.over);
+  if (far_ || (!request_.shard && !resumed_)) {
+    sibling_.clear(!far_ && seen_.over);
     sibling_.make();
+  }
+  if (far_ && resumed_) {
+    write_atomically(sibling_.place(), journal_name({}),
+                     text_at(sibling_.out() / kFarJournal, INT64_MAX));
   }
   sibling_.require_exchange();
   journal_ = std::make_unique<Journal>(sibling_.place(), journal_name(request_.shard));
   if (resumed_) {
     journal_->resume(seen_.journal);
-    sibling_.keep();
+    if (!far_) sibling_.keep();
   } else {
     journal_->begin({wanted_.plan, wanted_.planned, wanted_.source, request_.shard});
   }
+  if (!far_) return;
+  far_->record(sibling_.place().path() / journal_name({}));
+  const bool nothing = seen_.there == There::kNothing || into_ == Sibling::Into::kRanks;
+  if (!nothing && begun_.empty()) far_->clear();
 }
 
 bool ConversionOutput::keep(const std::string& name) {
@@ -221,7 +239,8 @@ bool ConversionOutput::keep(const std::string& name) {
   const auto begun = begun_.find(name);
   if (whole != whole_.end()) {
     made_.insert(*whole);
-  } else if (begun != begun_.end() && is_whole(begun->second, begun_blob(), true, unsaid)) {
+  } else if (begun != begun_.end() &&
+             is_whole(begun->second, begun_home(), !far_ || request_.check, unsaid)) {
     made_.insert(*begun);
   } else {
     return false;
@@ -231,7 +250,7 @@ bool ConversionOutput::keep(const std::string& name) {
 
 bool ConversionOutput::keep_layer(const std::string& name, Manifest rank, ManifestLayer layer,
                                   int threads) {
-  if (whole_.contains(name)) return keep(name);
+  if (whole_.contains(name) || far_) return keep(name);  // far, only --check reads it again
   const auto begun = begun_.find(name);
   if (begun == begun_.end()) return false;
   const FinishedFile& record = begun->second;
@@ -244,7 +263,7 @@ bool ConversionOutput::keep_layer(const std::string& name, Manifest rank, Manife
     if (request_.between) request_.between();
   };
   try {
-    const fs::path home = (begun_blob() / name).parent_path();
+    const fs::path home = (begun_home() / in_home(name)).parent_path();
     if (!check_layer_files(home, rank, threads, between).empty()) return false;
   } catch (const Error&) {
     return false;  // not readable
@@ -257,24 +276,39 @@ void ConversionOutput::finished(const FinishedFile& file,
                                 const std::vector<std::string>& warnings) {
   const auto lost = lost_.find(file.name);
   if (lost != lost_.end() && lost->second.xxh3_128 != file.xxh3_128) {
-    const fs::path blob = blob_place(sibling_.out(), request_.include_rest);
     throw Error::usage(
         fmt::format("{}: its bytes differ from those in the manifest: the input has changed since",
-                    (blob / file.name).lexically_normal().string()))
+                    (sibling_.out() / in_home(file.name)).string()))
         .hint(seen_.other_ranks.empty() ? "--force converts everything again"
                                         : "choose another directory");
   }
+  finish_sending();
   journal_->add(file, warnings);
   made_[file.name] = file;
-  sibling_.keep();
+  sending_ = in_home(file.name);
+  if (!far_) sibling_.keep();
+}
+
+void ConversionOutput::named() {
+  if (far_) far_->send(sending_.string(), home().path() / sending_);
+}
+
+// The journal is put when all files are there that it names.
+void ConversionOutput::finish_sending() {
+  if (!far_ || sending_.empty()) return;
+  far_->finish();
+  home().folder(sending_.parent_path()).remove(sending_.filename().string());
+  far_->record(sibling_.place().path() / journal_name({}));
+  sending_.clear();
 }
 
 std::vector<std::string> ConversionOutput::commit(const std::vector<std::string>& warnings) {
+  finish_sending();
   std::set<std::string> all = journal_->warnings();
   all.insert(warnings.begin(), warnings.end());
   all.insert(warnings_.begin(), warnings_.end());
   std::vector<std::string> said(all.begin(), all.end());
-  sibling_.keep();
+  if (!far_) sibling_.keep();
   if (request_.shard) {
     journal_->ready();
     journal_.reset();
@@ -284,8 +318,13 @@ std::vector<std::string> ConversionOutput::commit(const std::vector<std::string>
   for (Manifest& manifest : manifests) {
     manifest.warnings.insert(manifest.warnings.end(), all.begin(), all.end());
   }
-  write_manifests(blob(), manifests);
+  if (!far_) write_manifests(blob(), manifests);
   journal_->ready();
+  if (far_) {
+    far_->record(sibling_.place().path() / journal_name({}));
+    far_->complete(in_home("."), manifests, into_ == Sibling::Into::kRanks);
+    return said;
+  }
   journal_.reset();
   if (into_ == Sibling::Into::kOther) refuse_foreign(sibling_.out());  // of meanwhile
   if (std::string left = sibling_.publish(into_); !left.empty()) said.push_back(std::move(left));

@@ -13,6 +13,7 @@
 #include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
 #include "formats/os/file.hpp"
+#include "formats/output/far_output.hpp"
 #include "formats/output/observe.hpp"
 #include "formats/output/sibling.hpp"
 #include "formats/source/source.hpp"
@@ -22,7 +23,7 @@ namespace mxfp4 {
 
 // What the caller asks of OUT.
 struct OutputRequest {
-  std::filesystem::path output;                 // OUT
+  std::filesystem::path output;                 // OUT; or "s3://BUCKET/PREFIX"
   std::filesystem::path input;                  // what is converted
   std::vector<std::filesystem::path> inputs{};  // its files, which must not lie in OUT
   std::vector<FileStatus> side_files{};         // of the input, copied as they are
@@ -57,6 +58,7 @@ class ConversionOutput {
   // Where the blob is written: home(), or a folder in it. Made if it is missing.
   [[nodiscard]] Directory blob() const;
   void reserve(int64_t bytes) const { sibling_.reserve(bytes); }
+  [[nodiscard]] bool is_far() const { return far_.has_value(); }
   // The free bytes of the file system, and a text that says what OUT held at first.
   [[nodiscard]] std::optional<int64_t> free_bytes() const { return sibling_.free_bytes(); }
   [[nodiscard]] const std::string& holds() const { return seen_.holds; }
@@ -74,6 +76,8 @@ class ConversionOutput {
   // Throws Error::usage for a file of a result that is made again, if its bytes are not those in
   // the manifest: the files that are kept come from another input.
   void finished(const FinishedFile& file, const std::vector<std::string>& warnings);
+  // Call it when that file has its name: object storage is sent it now.
+  void named();
   // Completes OUT, or the shard. Returns the warnings of all runs.
   std::vector<std::string> commit(const std::vector<std::string>& warnings);
 
@@ -81,13 +85,18 @@ class ConversionOutput {
   void look();
   void begin();
   void take_over();
-  [[nodiscard]] bool is_whole(const FinishedFile& file, const std::filesystem::path& blob,
+  void finish_sending();
+  [[nodiscard]] bool is_whole(const FinishedFile& file, const std::filesystem::path& home,
                               bool all_bytes, std::vector<std::string>& damages) const;
   [[nodiscard]] bool all_begun_are_whole() const;
-  [[nodiscard]] std::filesystem::path begun_blob() const;
+  [[nodiscard]] std::filesystem::path begun_home() const;
+  // A file's path in home(), by the journal's name.
+  [[nodiscard]] std::filesystem::path in_home(const std::string& name) const;
 
   OutputRequest request_;
   Sibling sibling_;
+  std::optional<FarOutput> far_;   // nothing: OUT is a directory
+  std::filesystem::path sending_;  // the file that is on its way there, as in home()
   Wanted wanted_;
   Seen seen_;
   Sibling::Into into_ = Sibling::Into::kFree;

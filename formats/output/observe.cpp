@@ -7,11 +7,17 @@
 
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/plan_difference.hpp"
+#include "formats/remote/files_at.hpp"
 
 namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
+
+bool same_place(const fs::path& one, const fs::path& other) {
+  return is_address(one) ? (one / "").lexically_normal() == (other / "").lexically_normal()
+                         : identity_of(one) == identity_of(other);
+}
 
 class Observer {
  public:
@@ -43,7 +49,7 @@ class Observer {
     const There beside = look_beside();
     // A killed run may have put its result in place already, and what it replaced beside it.
     std::error_code error;
-    const bool built = fs::exists(beside_ / kResultFolder, error) || error;
+    const bool built = is_address(beside_) || fs::exists(beside_ / kResultFolder, error) || error;
     seen_.over = !built || (seen_.journal.ready && in_out == There::kResult);
     if (seen_.over) seen_.journal = {};
     if (beside == There::kUnfinished && !seen_.over) return beside;
@@ -67,18 +73,13 @@ class Observer {
   There look_in_out() {
     std::vector<fs::path> finished;
     for (const fs::path& blob : find_blobs(out_)) {
-      std::error_code ignored;
-      if (!fs::exists(blob / kManifestName, ignored)) continue;
+      if (!exists_at(blob / kManifestName)) continue;
       finished.push_back(blob);
       note_lost_rank(blob.filename());
     }
     if (finished.empty()) {
-      std::error_code error;
-      for (const auto& entry : list_directory(out_, error)) {
-        const std::string name = entry.path().filename().string();
-        if (seen_.named.what.empty() || name < seen_.named.what) seen_.named.what = name;
-      }
-      if (error) throw Error::output(error.message()).in_file(out_.string());
+      const std::vector<std::string> names = in_file(out_.string(), [&] { return names_at(out_); });
+      if (!names.empty()) seen_.named.what = *std::ranges::min_element(names);
       return There::kForeign;
     }
     std::vector<Manifest> manifests;
@@ -112,14 +113,14 @@ class Observer {
   // Whether the complete rank at `blob` is one of this conversion, made by this run or by others.
   bool belongs(const fs::path& blob, Manifest manifest) {
     const auto planned = std::ranges::find_if(wanted_.planned, [&](const Manifest& one) {
-      return identity_of(blob_ / rank_directory(one.rank)) == identity_of(blob);
+      return same_place(blob_ / rank_directory(one.rank), blob);
     });
     const bool is_planned = planned != wanted_.planned.end();
     const Manifest& then = is_planned ? *planned : wanted_.planned.front();
     std::vector<std::string> differences = differing_flags(manifest, then);
     const fs::path place = blob_ / rank_directory(manifest.rank);
     const bool other_rank = !is_planned && manifest.rank.num_ranks == then.rank.num_ranks &&
-                            identity_of(place) == identity_of(blob) &&
+                            same_place(place, blob) &&
                             differences == std::vector<std::string>{"the ranks"};
     if (!is_planned && differences.empty()) {
       const bool included = *blob.lexically_relative(out_).begin() == kBlobFolder;

@@ -16,8 +16,11 @@
 #include <utility>
 
 #include "formats/blob/blob_reader.hpp"
+#include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
+#include "formats/checksum/checksum.hpp"
 #include "formats/output/foreign.hpp"
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/human_bytes.hpp"
 
@@ -41,6 +44,11 @@ fs::path without_slash(fs::path path) {
 // The path under which OUT's parent has it: a link is followed, and "." has a name.
 fs::path entry_of(const fs::path& out) {
   std::error_code error;
+  if (is_address(out)) {
+    const fs::path place = fs::temp_directory_path(error);
+    if (error) throw Error::output("TMPDIR: " + error.message());
+    return place / ("mxfp4_repack-" + checksum_of(out.string()));
+  }
   const fs::path name = out.filename();
   if (!name.empty() && name != "." && name != ".." && !fs::is_symlink(out, error)) return out;
   fs::path path = out;
@@ -151,15 +159,14 @@ void remove_temporaries(const Directory& directory) {
 
 // Whether a directory was OUT: manifests are written last. Else a run was cut off while it built it.
 bool was_complete(const fs::path& directory) {
-  return std::ranges::any_of(find_blobs(directory), [](const fs::path& blob) {
-    std::error_code ignored;
-    return fs::exists(blob / kManifestName, ignored);
-  });
+  return std::ranges::any_of(find_blobs(directory),
+                             [](const fs::path& blob) { return exists_at(blob / kManifestName); });
 }
 
 }  // namespace
 
 fs::path sibling_of(const fs::path& out) {
+  if (is_address(out)) return without_slash(out);
   const fs::path entry = entry_of(without_slash(out));
   return parent_of(entry) / name_beside(entry);
 }
@@ -189,6 +196,9 @@ Sibling::~Sibling() {
 }
 
 bool Sibling::occupied() const {
+  if (is_address(out_)) {
+    return is_listed_at(out_ / kFarJournal) ? was_complete(out_) : is_listed_at(out_);
+  }
   std::error_code error;
   const bool there = fs::exists(out_, error);
   const bool empty = !there || fs::is_empty(out_, error);
@@ -354,6 +364,7 @@ void Sibling::require_writable() const {
 }
 
 void Sibling::reserve(int64_t bytes) const {
+  if (is_address(out_)) return;  // a file leaves before the next but one comes
   const std::optional<int64_t> available = free_bytes();
   if (!available || *available >= bytes) return;  // if it is not known, writing will fail
   throw Error::output(fmt::format("needs up to {}{}, the file system has {} free",

@@ -11,14 +11,13 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "formats/os/directory.hpp"
 
 namespace mxfp4 {
 
-// The sibling of `out`, which need not exist, and its folder of the result.
+// The sibling of `out`, which need not exist, and its folder of the result. An address is where its
+// journal lies itself; the sibling, in TMPDIR, holds what is on its way there.
 [[nodiscard]] std::filesystem::path sibling_of(const std::filesystem::path& out);
 inline constexpr const char* kResultFolder = "result";
 
@@ -34,7 +33,7 @@ class Sibling {
   ~Sibling();
 
   [[nodiscard]] const std::filesystem::path& out() const { return out_; }
-  // Whether OUT is there and holds something.
+  // Whether OUT is there and holds something; an address, beside an unfinished run's files.
   [[nodiscard]] bool occupied() const;
   [[nodiscard]] bool there() const { return place_.has_value(); }
 

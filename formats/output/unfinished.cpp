@@ -24,13 +24,17 @@ std::string shards_text(const std::vector<JournalContent>& journals) {
 }
 
 void refuse_unfinished(const fs::path& path) {
-  if (is_address(path)) return;
   std::error_code ignored;
-  if (fs::exists(path, ignored) && !fs::is_empty(path, ignored)) return;
+  const bool far = is_address(path);  // object storage has the journal in OUT
+  if (far ? !path.string().starts_with("s3://")
+          : fs::exists(path, ignored) && !fs::is_empty(path, ignored)) {
+    return;
+  }
   std::vector<JournalContent> journals;
   try {
     journals = read_journals(sibling_of(path));
   } catch (const Error&) {
+    if (far) throw;
     return;  // whoever opens `path` says why
   }
   if (journals.empty()) return;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "formats/os/input_fault.hpp"
 #include "formats/remote/curl.hpp"
 #include "formats/remote/far_range.hpp"
 #include "formats/remote/url.hpp"
@@ -45,6 +46,8 @@ bool is_connection_fault(int result) {
 [[noreturn]] void throw_again(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
+  } catch (const InputFault& error) {
+    throw InputFault(error);
   } catch (const Error& error) {
     throw Error(error);
   }
@@ -136,9 +139,11 @@ void Fetcher::work() {
         in_file(range->file->name, [&] { fetch(easy, *range); });
       }
     } catch (const Error& error) {
-      Error kept = range->body ? Error::output(error.message()) : error;
-      if (range->body) kept.in_file(error.file()).hint(error.hint_text());
-      range->failure = std::make_exception_ptr(kept);
+      range->failure = std::current_exception();
+      if (range->body) {
+        range->failure = std::make_exception_ptr(
+            Error::output(error.message()).in_file(error.file()).hint(error.hint_text()));
+      }
     } catch (...) {
       range->failure = std::current_exception();
     }
