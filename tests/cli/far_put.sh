@@ -77,7 +77,7 @@ is many 'past faults'
 
 # signal N NAME FLAGS: starts to convert; the process gets the signal at request N.
 signal() {
-  rm -f state/pid
+  rm -f state/pid state/hit
   echo "$1 $2" >state/at
   (echo "$BASHPID" >state/pid && exec "$BIN" convert model -o "$out" -q "${@:3}" >said 2>&1) &
   run=$!
@@ -138,7 +138,7 @@ done
 for at in 1 4 9 21; do
   rm -rf "$there"
   signal "$at" STOP $many --include-rest
-  while [ -e state/at ]; do sleep 0.01; done
+  while [ ! -e state/hit ]; do sleep 0.01; done
   TMPDIR=$PWD/tmp2 expect_exit 5 to $many --include-rest
   expect_one_error 'unfinished'
   TMPDIR=$PWD/tmp2 expect_exit 0 to $many --include-rest --resume

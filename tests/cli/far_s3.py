@@ -6,7 +6,8 @@ the port, STATE/refused a line for each refusal, STATE/leaks what shows the secr
 request that changes something, STATE/parts the uploads that were not ended. What the test says:
 STATE/readonly  such requests are refused
 STATE/faulty    every third such request ends badly: answered 503 or 500, cut off halfway, done without an answer
-STATE/at        "N SIGNAL": the process STATE/pid gets the signal before request N from now, an even one after it
+STATE/at        "N SIGNAL": the process STATE/pid gets the signal before request N from now, an even one after it;
+                STATE/hit comes when the request is done. What else a killed process asked for is dropped.
 """
 import hashlib
 import http.server
@@ -14,6 +15,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import sys
 import threading
 import urllib.parse
@@ -83,14 +85,16 @@ class Storage(Handler):
     def list_keys(self, folder, asked):
         keys = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
         keys = [key for key in keys if key.startswith(asked["prefix"])]
-        begin = int(asked.get("continuation-token", "0+/=").rstrip("+/="))
-        rows = "".join(f"<Contents><Key>{xml.sax.saxutils.escape(key)}</Key></Contents>" for key in keys[begin:begin + 2])
-        more = f"<NextContinuationToken>{begin + 2}+/=</NextContinuationToken>" if begin + 2 < len(keys) else ""
+        keys = [key for key in keys if key > asked.get("continuation-token", "").removesuffix("+/=")]
+        names = [xml.sax.saxutils.escape(key) for key in keys]
+        rows = "".join(f"<Contents><Key>{name}</Key></Contents>" for name in names[:2])
+        more = f"<NextContinuationToken>{names[1]}+/=</NextContinuationToken>" if len(names) > 2 else ""
         return self.answer(200, f"<ListBucketResult>{rows}{more}</ListBucketResult>".encode())
 
 
     def change(self):
         """PUT, POST and DELETE."""
+        hit = None
         with LOCK:
             FAULTS.append(1)
             number = len(FAULTS)
@@ -102,17 +106,17 @@ class Storage(Handler):
                 if len(COUNT) == int(at):
                     (STATE / "at").unlink()
                     COUNT.clear()
-                    HIT.append((int(at), getattr(signal, "SIG" + name)))
-        hit = HIT.pop() if HIT else None
+                    hit = int(at), getattr(signal, "SIG" + name)
+        fault = number // 3 % 4 if number % 3 == 0 and (STATE / "faulty").exists() else None
+        size = int(self.headers["Content-Length"])
+        data = self.rfile.read(size // 2 if fault == 2 else size)
+        signalled = hit is not None
         if hit and hit[0] % 2 == 1:
             os.kill(int((STATE / "pid").read_text()), hit[1])
             if hit[1] == signal.SIGKILL:
                 self.close_connection = True
                 return
             hit = None
-        fault = number // 3 % 4 if number % 3 == 0 and (STATE / "faulty").exists() else None
-        size = int(self.headers["Content-Length"])
-        data = self.rfile.read(size // 2 if fault == 2 else size)
         self.close_connection = fault in (2, 3)
         if fault == 2:
             return
@@ -121,11 +125,23 @@ class Storage(Handler):
             self.answer(503 - 3 * fault, b"<Error/>")
         elif not self.refused(bucket):
             with LOCK:
+                if self.is_gone():
+                    return
                 status, body, tag = self.store(ROOT / bucket / urllib.parse.unquote(key), data)
             if hit:
                 os.kill(int((STATE / "pid").read_text()), hit[1])
+            if signalled:
+                (STATE / "hit").touch()
             if fault is None:
                 self.answer(status, body, **({"ETag": tag} if tag else {}))
+
+    def is_gone(self):
+        try:
+            return self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            return True
 
     do_PUT = do_POST = do_DELETE = change
 
@@ -168,7 +184,7 @@ def tag_of(file):
 
 
 LOCK = threading.Lock()
-FAULTS, COUNT, HIT = [], [], []
+FAULTS, COUNT = [], []
 SERVER = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Storage)
 SERVER.daemon_threads = True
 (STATE / "port.new").write_text(str(SERVER.server_port))
