@@ -105,11 +105,7 @@ void Console::say(std::string_view line) const {
 }
 
 void Console::say_lines(std::string_view text) const {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    say(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  if (!options_.quiet && !options_.json) answer(visible_marked(text, color_, true));
 }
 
 void Console::say_next(std::string_view what) const { say(fmt::format("next: {}", what)); }

@@ -29,7 +29,7 @@ class Console {
   // One line on stdout, unless --quiet or --json; on a terminal broken at words. Throws
   // Error::output, as do those below.
   void say(std::string_view line) const;
-  // The same of each line of a text.
+  // The same of lines that are laid out, each with its end.
   void say_lines(std::string_view text) const;
   // "next: <what>" on a line of its own, likewise: the command to type, or what to do.
   void say_next(std::string_view what) const;

@@ -16,6 +16,9 @@ constexpr size_t kNarrowestTerminal = 20;
 constexpr size_t kNarrowestText = 20;   // behind an indent
 constexpr size_t kReadableWidth = 100;  // longer lines of text are hard to read
 
+// Columns that a line on stdout may have.
+size_t output_width() { return std::max(terminal_width(STDOUT_FILENO), kUsualWidth); }
+
 // Bytes that the first `wanted` columns of UTF-8 text take.
 size_t bytes_of_columns(std::string_view text, size_t wanted) {
   size_t at = 0;
@@ -72,8 +75,6 @@ size_t terminal_width(int descriptor) {
   const bool known = isatty(descriptor) == 1 && ioctl(descriptor, TIOCGWINSZ, &size) == 0;
   return known && size.ws_col > 0 ? std::max<size_t>(size.ws_col, kNarrowestTerminal) : kUsualWidth;
 }
-
-size_t output_width() { return std::max(terminal_width(STDOUT_FILENO), kUsualWidth); }
 
 size_t text_width() { return std::min(output_width(), kReadableWidth); }
 

@@ -20,9 +20,7 @@ namespace mxfp4 {
 
 // Columns of the terminal behind a file descriptor; 80 if there is no terminal.
 [[nodiscard]] size_t terminal_width(int descriptor);
-// Columns that a line on stdout may have: 80, or as many as a wider terminal has.
-[[nodiscard]] size_t output_width();
-// The same for sentences, at most 100: longer lines are hard to read.
+// Columns that a sentence on stdout may have: 80, or as many as a wider terminal has, at most 100.
 [[nodiscard]] size_t text_width();
 
 // `text` in lines of at most `width` columns, broken at blanks, or where there is none anywhere.

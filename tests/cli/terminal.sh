@@ -46,6 +46,8 @@ sed "s/$escape\[[0-9;]*m//g" stdout >plain
 "$BIN" diff out ranks --color always | grep -q "^out and ranks $escape\[31mdiffer$escape\[0m: " || fail 'differ is not red'
 on_terminal "$BIN inspect out"
 grep -q "$escape\[1m" seen || fail 'no colour on a terminal'
+on_terminal "$BIN convert $model -o new --dry-run --arch sm90"
+grep -q "$escape\[1mlayers" seen || fail 'no colour in a plan'
 on_terminal "NO_COLOR=1 $BIN inspect out"
 ! grep -q "$escape" seen || fail 'colour despite NO_COLOR'
 on_terminal "$BIN inspect out --color never"
