@@ -21,7 +21,8 @@ namespace {
 constexpr int kMostFailures = 6;  // in a row, without a byte
 constexpr int kMostRetries = 300;
 constexpr int kMostRedirects = 8;
-constexpr int64_t kMostWait = 600;  // seconds that a server may ask for
+constexpr int64_t kMostWait = 600;                 // seconds that a server may ask for
+constexpr size_t kWorthKeeping = size_t{1} << 20;  // bytes of a range's memory
 
 // HF_HUB_DOWNLOAD_TIMEOUT, as the hub's own client has it; else a minute.
 int64_t stall_limit() {
@@ -81,13 +82,13 @@ FarTicket Fetcher::add(FarRange range) {
   FarTicket ticket(new FarRange(std::move(range)), [spare = spare_](FarRange* read) {
     const std::unique_ptr<FarRange> owned(read);
     const std::scoped_lock lock(spare->mutex);
-    if (!read->front && spare->bytes.size() < kConnections) {
+    if (read->bytes.size() >= kWorthKeeping && spare->bytes.size() < kConnections) {
       spare->bytes.push_back(std::move(read->bytes));
     }
   });
   const std::scoped_lock lock(mutex_);
   const std::scoped_lock lock_spare(spare_->mutex);
-  if (!ticket->front && !spare_->bytes.empty()) {
+  if (ticket->size >= int64_t{kWorthKeeping} && !ticket->body && !spare_->bytes.empty()) {
     ticket->bytes = std::move(spare_->bytes.back());
     spare_->bytes.pop_back();
   }

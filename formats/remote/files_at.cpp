@@ -82,16 +82,16 @@ class FarSession {
   // A file of a mount, as it is now, or as it was when it was opened.
   [[nodiscard]] std::shared_ptr<FarFile> mounted(const fs::path& path, bool now) {
     const std::scoped_lock lock(mutex_);
-    std::shared_ptr<FarFile>& file = entries_[path.string()].file;
+    std::weak_ptr<FarFile>& known = mounted_[path.string()];
+    std::shared_ptr<FarFile> file = known.lock();
     if (file && !now) return file;
     const FileStatus status = describe_file(path);
-    if (!file || file->status != status) {
-      file =
-          std::make_shared<FarFile>(FarFile{.name = path.string(),
-                                            .size = status.size,
-                                            .mounted = std::make_shared<const PositionedFile>(path),
-                                            .status = status});
-    }
+    if (file && file->status == status) return file;
+    known = file =
+        std::make_shared<FarFile>(FarFile{.name = path.string(),
+                                          .size = status.size,
+                                          .mounted = std::make_shared<const PositionedFile>(path),
+                                          .status = status});
     return file;
   }
   [[nodiscard]] FarEntry fetched(const fs::path& path) {
@@ -160,8 +160,9 @@ class FarSession {
   std::unique_ptr<Fetcher> fetcher_;
   std::unique_ptr<ReadAhead> ahead_;
   std::mutex mutex_;
-  std::map<std::string, FarFolder> folders_;  // guarded by mutex_; by address
-  std::map<std::string, FarEntry> entries_;   // guarded by mutex_; by address
+  std::map<std::string, FarFolder> folders_;               // guarded by mutex_; by address
+  std::map<std::string, FarEntry> entries_;                // guarded by mutex_; by address
+  std::map<std::string, std::weak_ptr<FarFile>> mounted_;  // guarded by mutex_; by path
 };
 
 std::shared_ptr<FarSession> keep_far_files() {
@@ -241,9 +242,9 @@ bool reads_ahead_at(const fs::path& path) {
 }
 
 PositionedFile file_at(const fs::path& path) {
+  if (!reads_ahead_at(path)) return PositionedFile(path);
   const auto session = keep_far_files();
   if (!is_address(path)) {
-    if (!reads_ahead_at(path)) return PositionedFile(path);
     const std::shared_ptr<FarFile> far = session->mounted(path, true);
     return {far->size, [session, far](int64_t offset, MutableBytes out) {
               session->ahead().read(far, offset, out);

@@ -18,7 +18,8 @@ void ReadAhead::expect(const std::shared_ptr<FarFile>& file, int64_t begin, int6
   const std::scoped_lock lock(mutex_);
   for (const int64_t end = begin + size; begin < end;) {
     const bool goes_on = !blocks_.empty() && blocks_.back().file == file &&
-                         blocks_.back().end == begin && !blocks_.back().ticket &&
+                         blocks_.back().end == begin && blocks_.back().expected &&
+                         !blocks_.back().ticket &&
                          blocks_.back().end - blocks_.back().begin < kBlockBytes;
     if (!goes_on) blocks_.push_back({file, begin, begin, true});
     Block& block = blocks_.back();
