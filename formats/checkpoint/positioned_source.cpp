@@ -41,13 +41,7 @@ void PositionedSource::check_unchanged() const {
   }
 }
 
-void PositionedSource::expect(const std::vector<Extent>& ranges) {
-  if (reads_ahead_) expect_nothing();
-  for (const Extent& range : ranges) expect_more(range);
-}
-
-void PositionedSource::expect_more(const Extent& range) const {
-  if (!reads_ahead_) return;
+void PositionedSource::expect(const Extent& range) const {
   const SourceTensor& tensor = tensors()[range.tensor];
   expect_at(start_ / tensor.file, *tensor.file_offset + range.offset, range.bytes);
 }

@@ -36,9 +36,7 @@ class PositionedSource final : public Source {
 
   // Thread-safe. The first read of a tensor that has a checksum reads the whole tensor and compares.
   void read(size_t index, int64_t offset, MutableBytes out) override;
-  void expect(const std::vector<Extent>& ranges) override;
-  // The same of one range, which comes after those before.
-  void expect_more(const Extent& range) const;
+  void expect(const Extent& range) const override;
   [[nodiscard]] bool reads_ahead() const override { return reads_ahead_; }
   void check_unchanged() const override;
 

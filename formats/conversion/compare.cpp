@@ -152,9 +152,9 @@ void compare_bytes(Repacker& repacker, const Plan& plan, const std::vector<Layer
   repacker.expect(plan.jobs);
   run_jobs<Job, CompareBuffers>(
       plan.jobs, jobs_in_flight(limits, memory),
-      {.read = [&](const Job&, CompareBuffers&) { hooks.check_stop(); },
-       .work =
+      {.work =
            [&](const Job& job, CompareBuffers& buffers) {
+             hooks.check_stop();
              repacker.work(job, buffers.made);
              const Piece& piece = job.pieces.front();
              buffers.finding = in_context(paths[piece.file], [&] {

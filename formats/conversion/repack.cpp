@@ -223,9 +223,9 @@ void Repack::move_layers(const RunHooks& hooks) {
   };
   run_jobs<Job, InFlight>(
       plan.jobs, jobs_in_flight(options_.limits, memory_of(plan, compression, *checkpoint_.source)),
-      {.read = [&](const Job&, InFlight&) { hooks.check_stop(); },
-       .work =
+      {.work =
            [&](const Job& job, InFlight& at) {
+             hooks.check_stop();
              repacker_.work(job, at.buffers);
              at.outgoing.resize(std::max(at.outgoing.size(), job.pieces.size()));
              for (size_t i = 0; i < job.pieces.size(); ++i) {

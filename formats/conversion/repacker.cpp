@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
+#include "formats/remote/files_at.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/layouts/run_output.hpp"
@@ -23,17 +23,17 @@ Repacker::Repacker(Source& source, const ModelLayers& model, const Plan& plan, c
 
 void Repacker::expect(std::span<const Job> jobs) {
   if (!source_.reads_ahead()) return;
-  std::vector<Extent> ranges;
+  expect_nothing();
   for (const Job& job : jobs) {
     const Piece& piece = job.pieces.front();  // all take the same experts, as in read()
     const PlannedFile& file = plan_.files[piece.file];
     const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
     for (const Slot slot : slots_read(output)) {
-      std::ranges::move(extents_of(file, slot, experts_of(piece, output)),
-                        std::back_inserter(ranges));
+      for (const Extent& range : extents_of(file, slot, experts_of(piece, output))) {
+        source_.expect(range);
+      }
     }
   }
-  source_.expect(ranges);
 }
 
 void Repacker::read(const Job& job, JobBuffers& buffers) {

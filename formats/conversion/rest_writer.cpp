@@ -182,11 +182,11 @@ std::string read_side(const SideFile& plan) {
 
 // Says that all of the file's tensors will be read.
 void expect_tensors(Source& source, const RestFile& plan) {
-  std::vector<Extent> ranges;
+  if (!source.reads_ahead()) return;
+  expect_nothing();
   for (const size_t index : plan.tensors) {
-    ranges.push_back({index, 0, source.tensors()[index].spec.bytes()});
+    source.expect({index, 0, source.tensors()[index].spec.bytes()});
   }
-  source.expect(ranges);
 }
 
 void write_tensors(Source& source, const RestFile& plan, const Directory& directory, Buffer& buffer,

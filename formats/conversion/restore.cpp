@@ -138,9 +138,11 @@ int64_t write_shard(const BlobSource& blob, const RestoredShard& shard, const Me
   const std::vector<RestoreJob> jobs = cut_jobs(blob, shard, file.size());
   run_jobs<RestoreJob, Buffer>(
       jobs, limits,
-      {.read = [&](const RestoreJob&, Buffer&) { hooks.check_stop(); },
-       .work = [&](const RestoreJob& job,
-                   Buffer& buffer) { write_job(*blob.source, job, file, buffer); },
+      {.work =
+           [&](const RestoreJob& job, Buffer& buffer) {
+             hooks.check_stop();
+             write_job(*blob.source, job, file, buffer);
+           },
        .finish = [&](const RestoreJob& job, Buffer&) { hooks.progress(job.bytes); }});
   file.commit();
   return file.size();

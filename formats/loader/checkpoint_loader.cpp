@@ -237,7 +237,7 @@ void CheckpointLoader::expect_part(size_t layer, size_t tensor, int64_t begin,
       if (makings_[layer][tensor].way != Way::kWhole) {
         StoredBytes::expect(*source_, *file.assemblies[static_cast<size_t>(slot)], stored);
       } else {
-        for (const Extent& extent : stored) source_->expect_more(extent);
+        for (const Extent& extent : stored) source_->expect(extent);
       }
     }
   }

@@ -100,7 +100,7 @@ void StoredBytes::expect(const PositionedSource& source, const Assembly& assembl
     if (rect.rows == 0) continue;
     for_each_part(stored, rect.from_row * row_bytes + rect.from_col,
                   (rect.rows - 1) * rect.step * row_bytes + rect.col_bytes,
-                  [&](const Extent& part) { source.expect_more(part); });
+                  [&](const Extent& part) { source.expect(part); });
   }
 }
 

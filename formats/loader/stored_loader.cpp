@@ -59,7 +59,7 @@ void StoredLoader::read_piece(size_t /*layer*/, const LoadPiece& piece, MutableB
 
 void StoredLoader::expect_part(size_t /*layer*/, size_t tensor, int64_t begin,
                                int64_t bytes) const {
-  source_->expect_more({stored_[tensor], begin, bytes});
+  source_->expect({stored_[tensor], begin, bytes});
 }
 
 std::string StoredLoader::place(size_t layer, size_t tensor) const {

@@ -97,9 +97,9 @@ class Source {
   // Whether it is worth to say what read() will be asked for.
   [[nodiscard]] virtual bool reads_ahead() const { return false; }
 
-  // Says what read() will be asked for, in about that order, in place of what was said before: a far
-  // source fetches ahead.
-  virtual void expect(const std::vector<Extent>& ranges) { (void)ranges; }
+  // Says what read() will be asked for, behind what was said before: a far source fetches ahead. Only
+  // if it reads_ahead(); expect_nothing() takes back what was said.
+  virtual void expect(const Extent& range) const { (void)range; }
 
   // Bytes of memory that each thread in read() takes beside `out`, without schedules.
   [[nodiscard]] virtual int64_t read_bytes() const { return 0; }

@@ -14,11 +14,10 @@
 
 namespace mxfp4 {
 
-// A job's stages, run as PipelineStages are: read, place and finish are serial and in order, work
-// and store parallel. Any of them may be empty.
+// A job's stages, run as PipelineStages are: place and finish are serial and in order, work and store
+// parallel. Any of them may be empty.
 template <class Job, class Buffers>
 struct JobStages {
-  std::function<void(const Job&, Buffers&)> read{};
   std::function<void(const Job&, Buffers&)> work{};
   std::function<void(const Job&, Buffers&)> place{};
   std::function<void(const Job&, Buffers&)> store{};
@@ -43,8 +42,7 @@ void run_jobs(std::span<const Job> jobs, const PipelineLimits& limits,
     }
     return by_index;
   };
-  PipelineStages by_index{.read = stage(stages.read),
-                          .work = stage(stages.work),
+  PipelineStages by_index{.work = stage(stages.work),
                           .place = stage(stages.place),
                           .store = stage(stages.store),
                           .finish = stage(stages.finish)};

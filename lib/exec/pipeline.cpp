@@ -1,7 +1,6 @@
 #include "lib/exec/pipeline.hpp"
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -22,7 +21,6 @@ class Run {
     const auto add = [this](const StageFunction& function, bool serial) {
       if (function) stages_.push_back({&function, serial});
     };
-    add(stages.read, true);
     add(stages.work, false);
     add(stages.place, true);
     add(stages.store, false);
@@ -141,16 +139,6 @@ class Run {
   std::exception_ptr failure_;
 };
 
-void run_in_order(int64_t num_jobs, const PipelineStages& stages) {
-  const std::array functions = {&stages.read, &stages.work, &stages.place, &stages.store,
-                                &stages.finish};
-  for (int64_t job = 0; job < num_jobs; ++job) {
-    for (const StageFunction* function : functions) {
-      if (*function) (*function)(job, 0);
-    }
-  }
-}
-
 }  // namespace
 
 int64_t tokens_for(int64_t memory, int64_t job_cost, int threads) {
@@ -165,13 +153,8 @@ int64_t default_memory(int threads) {
 void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const PipelineStages& stages) {
   // The calling thread counts too. More threads than jobs in flight would have no work.
   const int64_t count = std::min({int64_t{limits.threads}, limits.tokens, num_jobs});
-  if (count <= 1) {
-    run_in_order(num_jobs, stages);
-    return;
-  }
-  Run run(num_jobs, limits.tokens, stages);
+  Run run(num_jobs, count > 1 ? limits.tokens : 1, stages);
   std::vector<std::thread> others;
-  others.reserve(static_cast<size_t>(count - 1));
   try {
     while (static_cast<int64_t>(others.size()) < count - 1) {
       others.emplace_back([&run] { run.work(); });

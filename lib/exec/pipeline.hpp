@@ -1,4 +1,4 @@
-// Jobs flow through stages: read (serial, in order), work (parallel), finish (serial, in order).
+// Jobs flow through stages: work (parallel), finish (serial, in order).
 // Results that take long to store have two more before finish: place (serial, in order) and store
 // (parallel). At most `tokens` jobs are in flight, so the number of buffers is bounded.
 #pragma once
@@ -13,7 +13,6 @@ namespace mxfp4 {
 using StageFunction = std::function<void(int64_t job, int64_t token)>;
 
 struct PipelineStages {
-  StageFunction read = {};
   StageFunction work = {};
   StageFunction place = {};
   StageFunction store = {};

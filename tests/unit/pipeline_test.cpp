@@ -14,19 +14,16 @@ namespace {
 
 TEST(Pipeline, AnExceptionReachesTheCaller) {
   for (int threads : {1, 3}) {
-    for (int stage : {0, 1, 2, 3, 4}) {
+    for (int stage : {0, 1, 2, 3}) {
       const auto step = [&](int at) {
         return [stage, at](int64_t job, int64_t) {
           if (stage == at && job == 7) throw std::runtime_error("job 7");
         };
       };
-      EXPECT_THROW(run_pipeline(50, {threads, 4},
-                                {.read = step(0),
-                                 .work = step(1),
-                                 .place = step(3),
-                                 .store = step(4),
-                                 .finish = step(2)}),
-                   std::runtime_error);
+      EXPECT_THROW(
+          run_pipeline(50, {threads, 4},
+                       {.work = step(0), .place = step(1), .store = step(2), .finish = step(3)}),
+          std::runtime_error);
     }
   }
 }
@@ -43,17 +40,14 @@ TEST(Pipeline, UnequalJobsKeepTheirOrderAndTheirBuffers) {
         std::atomic_signal_fence(std::memory_order_seq_cst);
       }
     };
-    int64_t reads = 0;
     int64_t places = 0;
     int64_t finishes = 0;
     run_pipeline(2000, {5, tokens},
-                 {.read =
+                 {.work =
                       [&](int64_t job, int64_t token) {
-                        EXPECT_EQ(reads++, job);
                         EXPECT_EQ(owner[static_cast<size_t>(token)].exchange(job), -1);
                         owned(job, token);
                       },
-                  .work = owned,
                   .place =
                       [&](int64_t job, int64_t token) {
                         EXPECT_EQ(places++, job);
@@ -74,8 +68,7 @@ TEST(Pipeline, StagesOfSeveralJobsRunAtOnce) {
   std::atomic<int> inside{0};
   bool met = false;
   run_pipeline(2, {2, 2},
-               {.read = {},
-                .work =
+               {.work =
                     [&](int64_t, int64_t) {
                       // Each waits for the other, for ten seconds at most.
                       ++inside;
@@ -93,8 +86,7 @@ TEST(Pipeline, NothingRunsAfterAnException) {
     returned = false;
     try {
       run_pipeline(100, {4, 6},
-                   {.read = [&](int64_t, int64_t) { EXPECT_FALSE(returned); },
-                    .work =
+                   {.work =
                         [&](int64_t job, int64_t) {
                           EXPECT_FALSE(returned);
                           if (job == round) throw std::runtime_error("enough");
@@ -109,7 +101,7 @@ TEST(Pipeline, NothingRunsAfterAnException) {
 
 TEST(Pipeline, NoJobsIsFine) {
   const auto never = [](int64_t, int64_t) { FAIL(); };
-  run_pipeline(0, {2, 2}, {.read = never, .work = never, .finish = never});
+  run_pipeline(0, {2, 2}, {.work = never, .finish = never});
 }
 
 TEST(Pipeline, TokensFollowTheBudget) {
