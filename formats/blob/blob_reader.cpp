@@ -76,6 +76,15 @@ std::vector<fs::path> blobs_in(const fs::path& path) {
   return found;
 }
 
+// Whether the file is a packed layer, judged by its header.
+bool is_packed_layer(const fs::path& path) {
+  try {
+    return LayerReader(path).header().metadata.contains(kPackedMark);
+  } catch (const Error&) {
+    return false;  // damaged, or of another kind
+  }
+}
+
 }  // namespace
 
 std::vector<fs::path> find_blobs(const fs::path& path) {
@@ -164,14 +173,6 @@ Manifest read_manifest(const fs::path& directory) {
     check_layout_facts(manifest);
     return manifest;
   });
-}
-
-bool is_packed_layer(const fs::path& path) {
-  try {
-    return LayerReader(path).header().metadata.contains(kPackedMark);
-  } catch (const Error&) {
-    return false;  // damaged, or of another kind
-  }
 }
 
 LayerReader::LayerReader(const fs::path& path)

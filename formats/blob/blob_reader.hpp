@@ -54,9 +54,6 @@ struct BlobRanks {
 // The manifest in `directory`. Throws Error::input naming the file.
 [[nodiscard]] Manifest read_manifest(const std::filesystem::path& directory);
 
-// Whether the file is a packed layer, judged by its header.
-[[nodiscard]] bool is_packed_layer(const std::filesystem::path& path);
-
 // A frame that was decoded for a part of it. Small experts share one: who reads them one after
 // another decodes it once, whichever files are read in between.
 struct DecodedFrame {

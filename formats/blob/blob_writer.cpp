@@ -67,19 +67,7 @@ void each_frame(const PlannedTensor& tensor, const Piece& piece, ConstBytes deco
   }
 }
 
-}  // namespace
-
-void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piece& piece,
-                  OutgoingPiece& outgoing) {
-  outgoing.frames.clear();
-  outgoing.compressed.clear();
-  each_frame(tensor, piece, outgoing.decoded, [&](ConstBytes content) {
-    const FrameInfo raw{raw_frame_bytes(std::ssize(content)), std::ssize(content), 0};
-    outgoing.frames.push_back(
-        encoder.shorten(content, tensor.codes, outgoing.compressed).value_or(raw));
-  });
-}
-
+// The manifest's entry for a planned file; checksums and the file's size are still empty.
 ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t file, bool zstd) {
   const PlannedFile& planned = plan.files[file];
   const ExpertLayer& source = model.layers[planned.layer];
@@ -95,6 +83,19 @@ ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t 
   }
   layer.published = source.published;
   return layer;
+}
+
+}  // namespace
+
+void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piece& piece,
+                  OutgoingPiece& outgoing) {
+  outgoing.frames.clear();
+  outgoing.compressed.clear();
+  each_frame(tensor, piece, outgoing.decoded, [&](ConstBytes content) {
+    const FrameInfo raw{raw_frame_bytes(std::ssize(content)), std::ssize(content), 0};
+    outgoing.frames.push_back(
+        encoder.shorten(content, tensor.codes, outgoing.compressed).value_or(raw));
+  });
 }
 
 // A layer file that is being written. Its stages (place, store, finish) share no changing state.

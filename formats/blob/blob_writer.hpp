@@ -86,8 +86,4 @@ class BlobWriter {
 // Writes the index and then the manifest of each rank, which completes the blob.
 void write_manifests(const Directory& blob, const std::vector<Manifest>& manifests);
 
-// The manifest's entry for a planned file; checksums and the file's size are still empty.
-[[nodiscard]] ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t file,
-                                           bool zstd);
-
 }  // namespace mxfp4

@@ -84,6 +84,10 @@ bool locked(int descriptor) {
   throw Error::output("another process is writing this").in_file(directory.path().string());
 }
 
+bool is_journal_name(std::string_view name) {
+  return name == kJournalEnd || (name.starts_with("shard-") && name.ends_with(kJournalEnd));
+}
+
 }  // namespace
 
 JournalContent read_journal(const std::filesystem::path& path) {
@@ -112,10 +116,6 @@ JournalContent read_journal(const std::filesystem::path& path) {
 std::string journal_name(const std::optional<Shard>& shard) {
   if (!shard) return std::string(kJournalEnd);
   return fmt::format("shard-{:03}-of-{:03}.{}", shard->index, shard->count, kJournalEnd);
-}
-
-bool is_journal_name(std::string_view name) {
-  return name == kJournalEnd || (name.starts_with("shard-") && name.ends_with(kJournalEnd));
 }
 
 std::vector<JournalContent> read_journals(const std::filesystem::path& directory) {

@@ -60,7 +60,6 @@ struct JournalContent : JournalHead {
 
 // "progress", or "shard-000-of-004.progress".
 [[nodiscard]] std::string journal_name(const std::optional<Shard>& shard);
-[[nodiscard]] bool is_journal_name(std::string_view name);
 inline constexpr const char* kFarJournal = "mxfp4_repack.progress";  // in object storage
 
 // Empty if there is no journal, or what there is is none. Throws Error::input for a file that the

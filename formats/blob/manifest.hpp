@@ -145,10 +145,8 @@ struct Manifest {
 
 // Seals a JSON object: it gets a last member "manifest_xxh3_128", the checksum of the others as text
 // without blanks, the members of each object sorted by name. So the seal is of what is said, not of how
-// it is spelled. parse_sealed reads such a text without its seal. Throws Error::input unless `format`
-// and version are right and the content is as it was sealed.
+// it is spelled.
 [[nodiscard]] std::string seal_json(const nlohmann::ordered_json& json);
-[[nodiscard]] nlohmann::json parse_sealed(std::string_view text, std::string_view format);
 
 // Throws unless all that a manifest takes from outside is UTF-8, as JSON must be: Error::input for
 // names of files, Error::usage for values of flags.

@@ -300,6 +300,27 @@ Json to_json(const T& value) {
   return json;
 }
 
+// Such a text without its seal. Throws Error::input unless `format` and version are right and the
+// content is as it was sealed.
+nlohmann::json parse_sealed(std::string_view text, std::string_view format) {
+  nlohmann::json json;
+  try {
+    json = parse_strict_json(text);
+  } catch (Error& error) {
+    if (error.hint_text().empty()) error.hint("is the copy complete? fetch the file again");
+    throw;
+  }
+  const JsonFields object(json);
+  check_format(object, format);
+  const std::string seal = object.string(kSeal);
+  json.erase(kSeal);
+  if (seal != checksum_of(json.dump())) {
+    throw InputFault(Fault::kChecksum,
+                     fmt::format("{}: the manifest was changed after it was written", kSeal));
+  }
+  return json;
+}
+
 }  // namespace
 
 Json storage_to_json(const Storage& storage) { return to_json(storage); }
@@ -331,25 +352,6 @@ std::string seal_json(const Json& json) {
   Json sealed = json;
   sealed[kSeal] = checksum_of(nlohmann::json(json).dump());
   return sealed.dump(2) + "\n";
-}
-
-nlohmann::json parse_sealed(std::string_view text, std::string_view format) {
-  nlohmann::json json;
-  try {
-    json = parse_strict_json(text);
-  } catch (Error& error) {
-    if (error.hint_text().empty()) error.hint("is the copy complete? fetch the file again");
-    throw;
-  }
-  const JsonFields object(json);
-  check_format(object, format);
-  const std::string seal = object.string(kSeal);
-  json.erase(kSeal);
-  if (seal != checksum_of(json.dump())) {
-    throw InputFault(Fault::kChecksum,
-                     fmt::format("{}: the manifest was changed after it was written", kSeal));
-  }
-  return json;
 }
 
 std::string write_manifest(const Manifest& manifest) {

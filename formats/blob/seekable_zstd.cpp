@@ -7,7 +7,6 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <new>
@@ -112,8 +111,6 @@ struct FrameEncoder::Context {
 };
 
 FrameEncoder::FrameEncoder(int level) : wanted_(level) {}
-FrameEncoder::FrameEncoder(FrameEncoder&&) noexcept = default;
-FrameEncoder& FrameEncoder::operator=(FrameEncoder&&) noexcept = default;
 FrameEncoder::~FrameEncoder() = default;
 
 std::optional<FrameInfo> FrameEncoder::shorten(ConstBytes in, bool codes,

@@ -23,8 +23,6 @@ class FrameEncoder {
   // repeats, and coding those makes frames larger and takes twice the time. Levels from 3 on are
   // zstd's. Codes have no repeats: at every level only their runs are shortened.
   explicit FrameEncoder(int level);
-  FrameEncoder(FrameEncoder&&) noexcept;
-  FrameEncoder& operator=(FrameEncoder&&) noexcept;
   ~FrameEncoder();
 
   // Appends one frame that decodes to `in` (1 .. kMaxFrameBytes bytes) to `out`, if it is shorter by

@@ -100,6 +100,20 @@ std::filesystem::path config_path(const Source& source, const std::filesystem::p
   return input / kConfigName;
 }
 
+// Keeps the layers with these numbers. Throws Error::usage when one does not exist.
+void select_layers(ModelLayers& model, const std::set<int64_t>& layers) {
+  if (layers.empty()) return;
+  for (const int64_t index : layers) {
+    if (std::ranges::find(model.layers, index, &ExpertLayer::index) == model.layers.end()) {
+      throw Error::usage(fmt::format("there is no MoE layer {}; the MoE layers are {} to {}", index,
+                                     model.layers.front().index, model.layers.back().index))
+          .at_key("--layers");
+    }
+  }
+  std::erase_if(model.layers,
+                [&](const ExpertLayer& layer) { return !layers.contains(layer.index); });
+}
+
 }  // namespace
 
 OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const CheckpointOptions& options,
@@ -133,19 +147,6 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
   checkpoint.layers_chosen = !options.layers.empty() || (blob != nullptr && !blob->all_layers);
   checkpoint.layers_left_out = all_layers - checkpoint.model.layers.size();
   return checkpoint;
-}
-
-void select_layers(ModelLayers& model, const std::set<int64_t>& layers) {
-  if (layers.empty()) return;
-  for (const int64_t index : layers) {
-    if (std::ranges::find(model.layers, index, &ExpertLayer::index) == model.layers.end()) {
-      throw Error::usage(fmt::format("there is no MoE layer {}; the MoE layers are {} to {}", index,
-                                     model.layers.front().index, model.layers.back().index))
-          .at_key("--layers");
-    }
-  }
-  std::erase_if(model.layers,
-                [&](const ExpertLayer& layer) { return !layers.contains(layer.index); });
 }
 
 LayerDims common_dims(const ModelLayers& model) {

@@ -47,9 +47,6 @@ struct OpenedCheckpoint {
                                                const CheckpointOptions& options,
                                                const RuleSet& rules);
 
-// Keeps the layers with these numbers. Throws Error::usage when one does not exist.
-void select_layers(ModelLayers& model, const std::set<int64_t>& layers);
-
 // The sizes of the model: ModelLayers::num_experts, and H and I, which all layers share. Throws
 // Error::input when H or I differ.
 [[nodiscard]] LayerDims common_dims(const ModelLayers& model);

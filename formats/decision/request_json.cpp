@@ -220,6 +220,23 @@ void knobs_asked(const JsonFields& object, ConversionRequest& request) {
   check_knobs(knobs);
 }
 
+// "0-3,7" -> {0, 1, 2, 3, 7}
+std::set<int64_t> layers_in(std::string_view text) {
+  std::set<int64_t> layers;
+  for (const std::string_view item : split_list(text)) {
+    const size_t dash = item.find('-');
+    const auto first = whole_number(item.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : whole_number(item.substr(dash + 1));
+    if (!first || !last || *first > *last || *last > kMaxLayerNumber) {
+      throw Error::usage(fmt::format("'{}' is neither N nor FIRST-LAST", item))
+          .at_key("layers")
+          .hint("such as 0-3,7");
+    }
+    for (int64_t layer = *first; layer <= *last; ++layer) layers.insert(layer);
+  }
+  return layers;
+}
+
 CheckpointOptions checkpoint_asked(const JsonFields& object) {
   CheckpointOptions options;
   options.style = name_asked(object, "style", style_from_name, names_of(kAllStyles, &style_name));
@@ -277,22 +294,6 @@ std::string release_named(const std::string& engine, const std::string& name) {
       .at_key("engine")
       .hint(fmt::format("the newest of {} is {}", engine_title(*wanted),
                         newest_release(*wanted).name));
-}
-
-std::set<int64_t> layers_in(std::string_view text) {
-  std::set<int64_t> layers;
-  for (const std::string_view item : split_list(text)) {
-    const size_t dash = item.find('-');
-    const auto first = whole_number(item.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : whole_number(item.substr(dash + 1));
-    if (!first || !last || *first > *last || *last > kMaxLayerNumber) {
-      throw Error::usage(fmt::format("'{}' is neither N nor FIRST-LAST", item))
-          .at_key("layers")
-          .hint("such as 0-3,7");
-    }
-    for (int64_t layer = *first; layer <= *last; ++layer) layers.insert(layer);
-  }
-  return layers;
 }
 
 std::string release_asked(const json& value, const DeploymentFacts& target, const Manifest* blob) {

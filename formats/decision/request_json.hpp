@@ -2,7 +2,6 @@
 // library say of a deployment. The members have the names of the flags, with underscores.
 #pragma once
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -63,9 +62,6 @@ inline constexpr const char* kNoLibs = "none";
 // The release that an engine and a name mean together: "0.5.23" of "sglang" is "sglang-0.5.23". Either
 // may be empty. Throws Error::usage if they contradict each other.
 [[nodiscard]] std::string release_named(const std::string& engine, const std::string& name);
-
-// "0-3,7" -> {0, 1, 2, 3, 7}
-[[nodiscard]] std::set<int64_t> layers_in(std::string_view text);
 
 // The request that made a blob, as these rules read it.
 [[nodiscard]] CheckpointRequest request_of(const Manifest& rank, const RuleSet& rules);

@@ -28,14 +28,15 @@ FileStatus from_stat(const std::filesystem::path& path, const struct stat& st) {
           .mode = st.st_mode & 0777};
 }
 
-}  // namespace
-
+// The error of the last system call, from errno: "<what>: <reason>".
 Error input_error(std::string_view what) {
   const int code = errno;
   Error error = Error::input(fmt::format("{}: {}", what, std::generic_category().message(code)));
   const bool missing = code == ENOENT || code == ENOTDIR || code == ENAMETOOLONG;
   return missing ? error : error.unreadable();
 }
+
+}  // namespace
 
 // O_NONBLOCK has no effect on regular files.
 InputFile::InputFile(const std::filesystem::path& path, bool wait, bool follow)

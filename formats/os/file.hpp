@@ -74,7 +74,4 @@ void keep_private(std::span<const FileStatus> files);
 // process is then. Empty where the system does not say.
 [[nodiscard]] std::filesystem::path current_directory();
 
-// The error of the last system call, from errno: "<what>: <reason>".
-[[nodiscard]] Error input_error(std::string_view what);
-
 }  // namespace mxfp4

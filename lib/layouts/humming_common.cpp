@@ -67,6 +67,27 @@ Output second_scale_output(const LayoutInput& input, const HummingMatrix& m,
   return output;
 }
 
+// Biases [E, N'] in mma_bias_order.
+Output humming_bias_output(const LayoutInput& input, const HummingMatrix& m) {
+  const DType dtype = input.loaded.bias.value();
+  const int64_t size = dtype_bytes(dtype);
+  Program program = humming_padding({m.n, size, m.padded_n, size});
+  program.then(mma_bias_order(m.padded_n));
+  return slot_output(input.loaded, m.bias, {dtype, {input.loaded.dims.num_experts, m.padded_n}},
+                     std::move(program));
+}
+
+// w13 and w2. Throws Error::unsupported for columns that are not whole blocks, or biases whose type
+// is not the params dtype: the loader keeps the biases' own type, and the engine checks it.
+std::array<HummingMatrix, 2> humming_matrices(const LayoutInput& input) {
+  check_biases(input);
+  const auto [w13, w2] = moe_matrices(input.loaded.dims);
+  for (const MoeMatrix* m : {&w13, &w2}) {
+    require_multiple("humming", fmt::format("columns of {}", slot_name(m->weight)), m->k, kBlock);
+  }
+  return {HummingMatrix(w13), HummingMatrix(w2)};
+}
+
 }  // namespace
 
 HummingMatrix::HummingMatrix(const MoeMatrix& m)
@@ -78,15 +99,6 @@ PadMatrix HummingMatrix::pad_codes() const {
 
 PadMatrix HummingMatrix::pad_scales() const {
   return {n, k / kBlock, padded_n, padded_k / kBlock, kHummingScalePadding};
-}
-
-std::array<HummingMatrix, 2> humming_matrices(const LayoutInput& input) {
-  check_biases(input);
-  const auto [w13, w2] = moe_matrices(input.loaded.dims);
-  for (const MoeMatrix* m : {&w13, &w2}) {
-    require_multiple("humming", fmt::format("columns of {}", slot_name(m->weight)), m->k, kBlock);
-  }
-  return {HummingMatrix(w13), HummingMatrix(w2)};
 }
 
 Program humming_padding(const PadMatrix& pad) {
@@ -120,15 +132,6 @@ Output humming_scale_output(const LayoutInput& input, const HummingMatrix& m) {
                   std::move(program));
   output.storage.torch_dtype = "float8_e8m0fnu";
   return output;
-}
-
-Output humming_bias_output(const LayoutInput& input, const HummingMatrix& m) {
-  const DType dtype = input.loaded.bias.value();
-  const int64_t size = dtype_bytes(dtype);
-  Program program = humming_padding({m.n, size, m.padded_n, size});
-  program.then(mma_bias_order(m.padded_n));
-  return slot_output(input.loaded, m.bias, {dtype, {input.loaded.dims.num_experts, m.padded_n}},
-                     std::move(program));
 }
 
 std::vector<Output> humming_outputs(const LayoutInput& input, HummingOutput weight,

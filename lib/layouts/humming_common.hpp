@@ -20,9 +20,6 @@ struct HummingMatrix : MoeMatrix {
   [[nodiscard]] PadMatrix pad_codes() const;
   [[nodiscard]] PadMatrix pad_scales() const;  // with 127
 };
-// w13 and w2. Throws Error::unsupported for columns that are not whole blocks, or biases whose type
-// is not the params dtype: the loader keeps the biases' own type, and the engine checks it.
-[[nodiscard]] std::array<HummingMatrix, 2> humming_matrices(const LayoutInput& input);
 
 // The steps that pad, if there is anything to pad.
 [[nodiscard]] Program humming_padding(const PadMatrix& pad);
@@ -33,8 +30,6 @@ struct HummingMatrix : MoeMatrix {
 // Scale bytes [E, K'/32, N']: (n, g) -> [g][64*(n/64) + 8*(n%8) + (n%64)/8].
 [[nodiscard]] Permute humming_scale_order(const HummingMatrix& m);
 [[nodiscard]] Output humming_scale_output(const LayoutInput& input, const HummingMatrix& m);
-// Biases [E, N'] in mma_bias_order.
-[[nodiscard]] Output humming_bias_output(const LayoutInput& input, const HummingMatrix& m);
 
 // Both weights, both scales, and the biases where there are any.
 using HummingOutput = Output (*)(const LayoutInput& input, const HummingMatrix& m);

@@ -157,13 +157,16 @@ std::string text_of(std::string_view name, const Question& question,
   throw Error::internal(fmt::format("a rule's text names an unknown field '{}'", name));
 }
 
-}  // namespace
-
+// CUDA: "sm<major><minor>", the last digit being the minor one. ROCm: two or three digits after
+// "gfx" are (first, second), four are (first two, third); suffixes such as ":xnack-" are ignored.
+// Empty on other platforms. Throws Error::input for a name that is neither.
 std::optional<Capability> device_capability(Platform platform, std::string_view arch) {
   if (platform == Platform::kCuda) return cuda_device_capability(arch);
   if (platform == Platform::kRocm) return rocm_device_capability(arch);
   return std::nullopt;
 }
+
+}  // namespace
 
 MoeParallel flatten_parallel(const RuleSet& rules, const ParallelConfig& config) {
   const World world = world_of(config);

@@ -25,11 +25,6 @@ struct Capability {
   friend auto operator<=>(const Capability&, const Capability&) = default;
 };
 
-// CUDA: "sm<major><minor>", the last digit being the minor one. ROCm: two or three digits after
-// "gfx" are (first, second), four are (first two, third); suffixes such as ":xnack-" are ignored.
-// Empty on other platforms. Throws Error::input for a name that is neither.
-[[nodiscard]] std::optional<Capability> device_capability(Platform platform, std::string_view arch);
-
 // Parallel sizes as a MoE layer sees them: the engine's world flattened into tensor or expert
 // parallelism.
 struct MoeParallel {

@@ -33,6 +33,16 @@ DirectRow refused(Condition when, std::string_view path, std::string_view type,
 
 Condition auto_resolves(Condition when) { return all_of({runner_is("auto"), std::move(when)}); }
 
+Condition variable_on(std::string_view name, bool when_unset) {
+  return variable(name, fmt::format("{} (unset: {})", name, when_unset ? "on" : "off"), when_unset,
+                  [=](std::string_view value) { return reads_as_true(value, when_unset); });
+}
+
+// ROCm with SGLANG_USE_AITER, as srt/environ.py reads it.
+Condition aiter_by_environ() {
+  return all_of({platform_is(Platform::kRocm), variable_on("SGLANG_USE_AITER", false)});
+}
+
 }  // namespace
 
 Condition runner_is(std::string_view name) { return moe_backend_is(name); }
@@ -45,21 +55,12 @@ Condition with_aiter() {
   return all_of({platform_is(Platform::kRocm), env_switch("SGLANG_USE_AITER", false)});
 }
 
-Condition aiter_by_environ() {
-  return all_of({platform_is(Platform::kRocm), variable_on("SGLANG_USE_AITER", false)});
-}
-
 bool reads_as_true(std::string_view value, bool otherwise) {
   std::string text(value);
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
   if (text == "true" || text == "1" || text == "yes" || text == "y") return true;
   if (text == "false" || text == "0" || text == "no" || text == "n") return false;
   return otherwise;
-}
-
-Condition variable_on(std::string_view name, bool when_unset) {
-  return variable(name, fmt::format("{} (unset: {})", name, when_unset ? "on" : "off"), when_unset,
-                  [=](std::string_view value) { return reads_as_true(value, when_unset); });
 }
 
 DirectRow path(Condition when, Backend backend, std::string_view name) {

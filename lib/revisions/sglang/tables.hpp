@@ -25,13 +25,11 @@ inline constexpr std::string_view kQuarkText = "Quark fp4 weights";
 
 [[nodiscard]] Condition runner_is(std::string_view name);
 [[nodiscard]] Condition on_cuda(int major);  // capability major.x
-// ROCm with SGLANG_USE_AITER: as mxfp4.py reads it (1, true), and as srt/environ.py does.
+// ROCm with SGLANG_USE_AITER as mxfp4.py reads it: 1, true.
 [[nodiscard]] Condition with_aiter();
-[[nodiscard]] Condition aiter_by_environ();
 // A variable as srt/environ.py reads it: true, 1, yes, y or false, 0, no, n, whatever the letters'
 // case; any other text is its default.
 [[nodiscard]] bool reads_as_true(std::string_view value, bool otherwise);
-[[nodiscard]] Condition variable_on(std::string_view variable, bool when_unset);
 
 [[nodiscard]] DirectRow path(Condition when, Backend backend, std::string_view name);
 // The engine itself ends with this error.
