@@ -15,6 +15,7 @@
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/decision/fits.hpp"
+#include "formats/decision/recipes.hpp"
 #include "formats/decision/request_json.hpp"
 #include "formats/os/file.hpp"
 #include "formats/output/given_path.hpp"
@@ -221,7 +222,8 @@ int run_convert(const ConvertOptions& options, const Console& console) {
 
   // Plan every file, tensor and offset. Nothing is written until here.
   repack_as.asked = request_text(request, input.style);
-  RepackPlan plan = plan_repack(checkpoint, conversion, repack_as);
+  RepackPlan plan =
+      plan_repack(checkpoint, conversion.ranks, decided_manifest(conversion), repack_as);
   for (const std::string& warning : plan.warnings) console.warn(warning);
   // From here on a signal leaves no half-made file, and --resume can go on after it.
   watch_signals(kAfterwards);
@@ -254,7 +256,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   }
 
   // Run: write every layer file that no earlier run finished.
-  Repack repack(checkpoint, conversion, plan, output, repack_as);
+  Repack repack(checkpoint, plan, output, repack_as);
   if (options.resume) {
     console.note(fmt::format("{}: {} of {} layer files are complete; the others are written",
                              options.output.string(), repack.kept(), plan.files()));

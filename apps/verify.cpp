@@ -22,6 +22,7 @@
 #include "formats/conversion/model_directory.hpp"
 #include "formats/conversion/source_sample.hpp"
 #include "formats/decision/contents.hpp"
+#include "formats/decision/plan_of_manifest.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -49,15 +50,16 @@ Findings verify_blob(const std::shared_ptr<Source>& source, const fs::path& dire
   append(findings, check_layer_files(
                        directory, manifest, options.resources.threads,
                        [&](int64_t bytes) { progress.advance(bytes); }, options.from));
-  if (findings.empty() && source != nullptr) {
+  if (findings.empty() && source != nullptr && !manifest.layers.empty()) {
     const CheckpointOptions input =
         request_from(options.against, default_revision(), std::nullopt).checkpoint;
+    ManifestPlan made = plan_of_manifest(source, input, directory, manifest);
+    append(findings, std::move(made.findings));
+    if (!findings.empty()) return findings;
     append(findings,
-           compare_with_checkpoint(source, input, directory, manifest, options.resources,
+           compare_with_checkpoint(made, directory, manifest, options.resources,
                                    {.progress = [&](int64_t bytes) { progress.advance(bytes); }}));
-    if (!model.empty()) {
-      append(findings, compare_rest(source, input, model, manifest, {}));
-    }
+    if (!model.empty()) append(findings, compare_rest(made.input, model, manifest, {}));
   }
   return findings;
 }

@@ -9,7 +9,7 @@
 #include "apps/options.hpp"
 #include "apps/request.hpp"
 #include "formats/decision/node_reads.hpp"
-#include "formats/decision/opened_checkpoint.hpp"
+#include "formats/decision/open_checkpoint.hpp"
 #include "formats/decision/recipes.hpp"
 #include "lib/oracle/checkpoint.hpp"
 

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "formats/config/config_fields.hpp"
-#include "formats/config/packed_config.hpp"
 #include "formats/config/quantization_rules.hpp"
+#include "formats/json/packed_config.hpp"
 #include "formats/json/python_json.hpp"
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"

@@ -8,8 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "formats/config/packed_config.hpp"
-#include "formats/decision/recipes.hpp"
+#include "formats/json/packed_config.hpp"
 #include "formats/source/source.hpp"
 #include "lib/core/error.hpp"
 
@@ -55,20 +54,18 @@ RestPlan plan_model_directory(const OpenedCheckpoint& checkpoint,
   return rest;
 }
 
-std::vector<std::string> compare_rest(const std::shared_ptr<Source>& source,
-                                      CheckpointOptions options, const fs::path& model_directory,
-                                      const Manifest& manifest, const RunHooks& hooks) {
+std::vector<std::string> compare_rest(const OpenedCheckpoint& input,
+                                      const fs::path& model_directory, const Manifest& manifest,
+                                      const RunHooks& hooks) {
   std::vector<std::string> findings;
   if (manifest.rest.empty()) return findings;  // made without --include-rest
-  options.family = manifest.target.family;
-  const OpenedCheckpoint input = open_checkpoint(source, options, rules_of_blob(manifest));
-  std::vector<std::string> ignored;  // convert has warned
+  std::vector<std::string> ignored;            // convert has warned
   const RestPlan plan = plan_model_directory(input, ignored);
   const auto add = [&](const ManifestFile& file, std::string_view what) {
     findings.push_back(fmt::format("{}: {}", (model_directory / file.name).string(), what));
   };
   std::map<std::string, ManifestFile> made;
-  for (ManifestFile& file : sum_rest(*source, plan, hooks.check_stop)) made[file.name] = file;
+  for (ManifestFile& file : sum_rest(*input.source, plan, hooks.check_stop)) made[file.name] = file;
   for (const ManifestFile& file : manifest.rest) {
     const auto found = made.extract(file.name);
     if (found.empty()) {
@@ -78,7 +75,7 @@ std::vector<std::string> compare_rest(const std::shared_ptr<Source>& source,
     }
   }
   for (const auto& [name, file] : made) add(file, "missing, the input has it");
-  source->check_unchanged();
+  input.source->check_unchanged();
   return findings;
 }
 

@@ -3,13 +3,12 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "formats/checkpoint/opened_checkpoint.hpp"
 #include "formats/conversion/rest_writer.hpp"
 #include "formats/conversion/run_limits.hpp"
-#include "formats/decision/opened_checkpoint.hpp"
 
 namespace mxfp4 {
 
@@ -19,10 +18,9 @@ namespace mxfp4 {
                                             std::vector<std::string>& warnings);
 
 // Compares the files that `manifest` says are in `model_directory` with those that convert makes of
-// `source`, which was opened for options.path, by their checksums. Returns the differences in
-// words. Throws Error::input if the input itself is damaged.
-[[nodiscard]] std::vector<std::string> compare_rest(const std::shared_ptr<Source>& source,
-                                                    CheckpointOptions options,
+// `input`, by their checksums. Returns the differences in words. Throws Error::input if the input
+// itself is damaged.
+[[nodiscard]] std::vector<std::string> compare_rest(const OpenedCheckpoint& input,
                                                     const std::filesystem::path& model_directory,
                                                     const Manifest& manifest,
                                                     const RunHooks& hooks);

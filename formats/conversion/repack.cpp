@@ -4,6 +4,7 @@
 #include <climits>
 #include <utility>
 
+#include "formats/blob/layout_facts.hpp"
 #include "formats/conversion/memory_budget.hpp"
 #include "formats/conversion/model_directory.hpp"
 #include "formats/conversion/source_sample.hpp"
@@ -52,26 +53,13 @@ void name_source(const Source& source, SourceSummary& summary) {
   }
 }
 
-// The part of the manifests that is the same for every rank.
-Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
+// Completes what a decision knows of the manifests by what is the same for every rank.
+Manifest describe(const OpenedCheckpoint& checkpoint, Manifest manifest,
                   const RepackOptions& options) {
-  const Layout* layout = conversion.layout;
-  Manifest manifest;
   manifest.tool_version = MXFP4_REPACK_VERSION;
-  manifest.revision = conversion.rules->name;
-  manifest.engine = conversion.rules->engine;
-  manifest.vllm_commit = conversion.rules->commit;
-  manifest.parameter_names =
-      parameter_names(*conversion.rules, conversion.caller, conversion.target.backend);
-  manifest.layout = layout == nullptr ? kLoadedLayoutId : id_of(*layout);
-  if (layout != nullptr) manifest.kernel_library = kernel_library_of(*layout);
   manifest.asked = options.asked;
-  manifest.decision = conversion.decision;
-  manifest.target = conversion.target;
-  manifest.parallel = conversion.deployment.parallel;
   manifest.style = style_name(checkpoint.model.style);
   manifest.loader = checkpoint.model.loader;
-  manifest.scale_fill = conversion.fill.intermediate;
   manifest.all_layers = !checkpoint.layers_chosen;
   manifest.checkpoint = checkpoint_facts(checkpoint);
   if (checkpoint.config) manifest.source.model_type = checkpoint.config->model_type;
@@ -135,17 +123,19 @@ int64_t RepackPlan::files() const { return std::ranges::count(wanted, true); }
 
 int64_t RepackPlan::data_bytes() const { return job_bytes(plan); }
 
-RepackPlan plan_repack(OpenedCheckpoint& checkpoint, const Conversion& conversion,
+RepackPlan plan_repack(OpenedCheckpoint& checkpoint, std::vector<RankSlice> ranks, Manifest decided,
                        const RepackOptions& options) {
   RepackPlan out;
   Source& source = *checkpoint.source;
   if (source.origin() == nullptr) {
     take_samples(checkpoint.model, source);
   }
-  PlanOptions plan = plan_options(conversion);
-  plan.threads = options.limits.threads;
-  out.plan = make_plan(checkpoint.model, conversion.ranks, plan);
-  out.common = describe(checkpoint, conversion, options);
+  out.layout = layout_of(decided);
+  out.plan = make_plan(checkpoint.model, std::move(ranks),
+                       {.layout = out.layout,
+                        .parameters = layout_parameters(decided.target),
+                        .threads = options.limits.threads});
+  out.common = describe(checkpoint, std::move(decided), options);
   if (options.include_rest) out.rest = plan_model_directory(checkpoint, out.common.warnings);
   out.common.rest = out.rest.planned();
   check_text(out.common);
@@ -166,14 +156,14 @@ void leave_out_recorded(RepackPlan& plan, const ConversionOutput& output) {
   keep_jobs(plan.plan, plan.wanted);
 }
 
-Repack::Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion, RepackPlan plan,
-               ConversionOutput& output, const RepackOptions& options)
+Repack::Repack(const OpenedCheckpoint& checkpoint, RepackPlan plan, ConversionOutput& output,
+               const RepackOptions& options)
     : checkpoint_(checkpoint),
       plan_(std::move(plan)),
       output_(output),
       options_(options),
-      repacker_(*checkpoint.source, checkpoint.model, plan_.plan, conversion.layout,
-                layout_parameters(conversion.target)),
+      repacker_(*checkpoint.source, checkpoint.model, plan_.plan, plan_.layout,
+                layout_parameters(plan_.common.target)),
       writer_(
           output.blob(), plan_.plan, checkpoint.model, plan_.common,
           [this](const FinishedFile& file) { output_.finished(file, repacker_.warnings()); },

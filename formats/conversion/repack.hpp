@@ -1,11 +1,12 @@
 // Carries out a conversion that was decided: plans it, then moves every byte.
 //
 // Usage:
-//   const RepackPlan plan = plan_repack(checkpoint, conversion, options);     // reads samples only
-//   ConversionOutput output(request, plan.manifests, *checkpoint.source);     // locks OUT
-//   Repack repack(checkpoint, conversion, plan, output, options);
-//   repack.run(hooks);                                                        // moves every byte
-//   const RepackResult result = repack.commit();                              // completes OUT
+//   const RepackPlan plan =                                                // reads samples only
+//       plan_repack(checkpoint, conversion.ranks, decided_manifest(conversion), options);
+//   ConversionOutput output(request, plan.manifests, *checkpoint.source);  // locks OUT
+//   Repack repack(checkpoint, plan, output, options);
+//   repack.run(hooks);                                                     // moves every byte
+//   const RepackResult result = repack.commit();                           // completes OUT
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,10 @@
 #include <vector>
 
 #include "formats/blob/blob_writer.hpp"
+#include "formats/checkpoint/opened_checkpoint.hpp"
 #include "formats/conversion/repacker.hpp"
 #include "formats/conversion/rest_writer.hpp"
 #include "formats/conversion/run_limits.hpp"
-#include "formats/decision/decide.hpp"
 #include "formats/output/conversion_output.hpp"
 #include "lib/plan/shard.hpp"
 
@@ -33,6 +34,7 @@ struct RepackOptions {
 
 // Every file that will be written, and where.
 struct RepackPlan {
+  const Layout* layout = nullptr;   // null: stop at the loaded layout
   Plan plan;                        // of all files; the jobs belong to this shard
   std::vector<bool> wanted;         // by file of the plan: whether this shard writes it
   RestPlan rest;                    // what this shard copies
@@ -46,11 +48,12 @@ struct RepackPlan {
   [[nodiscard]] int64_t data_bytes() const;  // of the planned jobs, before compression
 };
 
-// Requires a conversion without a refusal. Samples the checkpoint's layers. Throws
-// Error::input for names that a manifest cannot hold and side files that cannot be read,
-// Error::usage if the run does not fit into options.limits.
-[[nodiscard]] RepackPlan plan_repack(OpenedCheckpoint& checkpoint, const Conversion& conversion,
-                                     const RepackOptions& options);
+// `decided`: what the decision knows of the manifests; its layout and target say what is made for
+// `ranks`. Samples the checkpoint's layers. Throws Error::input for names that a manifest cannot
+// hold and side files that cannot be read, Error::usage if the run does not fit into
+// options.limits.
+[[nodiscard]] RepackPlan plan_repack(OpenedCheckpoint& checkpoint, std::vector<RankSlice> ranks,
+                                     Manifest decided, const RepackOptions& options);
 
 // Leaves out layer files that an earlier run finished by the record of `output`.
 void leave_out_recorded(RepackPlan& plan, const ConversionOutput& output);
@@ -66,10 +69,10 @@ struct RepackResult {
 
 class Repack {
  public:
-  // `checkpoint`, `conversion` and `output` must outlive this. Takes over the files that an earlier
+  // `checkpoint` and `output` must outlive this. Takes over the files that an earlier
   // run finished. Throws Error::output if the file system has no room for the others.
-  Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion, RepackPlan plan,
-         ConversionOutput& output, const RepackOptions& options);
+  Repack(const OpenedCheckpoint& checkpoint, RepackPlan plan, ConversionOutput& output,
+         const RepackOptions& options);
 
   // Layer files that an earlier run finished, of plan.files().
   [[nodiscard]] int64_t kept() const { return kept_; }

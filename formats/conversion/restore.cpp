@@ -12,7 +12,6 @@
 #include "formats/blob/layout_facts.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/conversion/memory_budget.hpp"
-#include "formats/decision/opened_checkpoint.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/safetensors/safetensors_header.hpp"

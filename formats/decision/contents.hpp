@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
-#include "formats/decision/opened_checkpoint.hpp"
+#include "formats/decision/open_checkpoint.hpp"
 
 namespace mxfp4 {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "formats/decision/conversion.hpp"
-#include "formats/decision/opened_checkpoint.hpp"
+#include "formats/decision/open_checkpoint.hpp"
 #include "lib/plan/plan.hpp"
 
 namespace mxfp4 {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "formats/decision/conversion.hpp"
-#include "formats/decision/opened_checkpoint.hpp"
+#include "formats/decision/open_checkpoint.hpp"
 
 namespace mxfp4 {
 

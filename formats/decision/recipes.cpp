@@ -24,6 +24,23 @@ std::vector<Recipe> recipes_of(const Conversion& conversion, const ModelLayers& 
   return recipes;
 }
 
+Manifest decided_manifest(const Conversion& conversion) {
+  const Layout* layout = conversion.layout;
+  Manifest manifest;
+  manifest.revision = conversion.rules->name;
+  manifest.engine = conversion.rules->engine;
+  manifest.vllm_commit = conversion.rules->commit;
+  manifest.parameter_names =
+      parameter_names(*conversion.rules, conversion.caller, conversion.target.backend);
+  manifest.layout = layout == nullptr ? kLoadedLayoutId : id_of(*layout);
+  if (layout != nullptr) manifest.kernel_library = kernel_library_of(*layout);
+  manifest.decision = conversion.decision;
+  manifest.target = conversion.target;
+  manifest.parallel = conversion.deployment.parallel;
+  manifest.scale_fill = conversion.fill.intermediate;
+  return manifest;
+}
+
 const RuleSet& rules_of_blob(const Manifest& manifest) {
   const Release* release = find_release(manifest.revision);
   return release == nullptr ? default_revision() : rules_of(*release);

@@ -10,7 +10,7 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/decision/conversion.hpp"
-#include "formats/decision/opened_checkpoint.hpp"
+#include "formats/decision/open_checkpoint.hpp"
 
 namespace mxfp4 {
 

@@ -57,8 +57,8 @@ mxfp4_repack_status mxfp4_repack_open_checkpoint(const char* checkpoint, const c
   return mxfp4::guarded([&] {
     mxfp4::require(blob != nullptr && conversion != nullptr, "open_checkpoint: a null pointer");
     mxfp4::require_path(checkpoint, "open_checkpoint: a null pointer");
-    *blob =
-        new mxfp4_repack_blob{std::make_unique<mxfp4::CheckpointLoader>(checkpoint, conversion)};
+    *blob = new mxfp4_repack_blob{
+        std::make_unique<mxfp4::CheckpointLoader>(mxfp4::plan_load(checkpoint, conversion))};
   });
 }
 
@@ -68,8 +68,8 @@ mxfp4_repack_status mxfp4_repack_open_checkpoint_for(const char* checkpoint, con
   return mxfp4::guarded([&] {
     mxfp4::require(blob != nullptr && deployment != nullptr, "open_checkpoint_for: a null pointer");
     mxfp4::require_path(checkpoint, "open_checkpoint_for: a null pointer");
-    *blob = new mxfp4_repack_blob{std::make_unique<mxfp4::CheckpointLoader>(
-        checkpoint, mxfp4::parse_checkpoint_request(deployment))};
+    *blob = new mxfp4_repack_blob{
+        std::make_unique<mxfp4::CheckpointLoader>(mxfp4::plan_load_for(checkpoint, deployment))};
   });
 }
 

@@ -10,16 +10,9 @@
 
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/planned.hpp"
-#include "formats/checkpoint/safetensors_source.hpp"
-#include "formats/conversion/repack.hpp"
-#include "formats/conversion/source_sample.hpp"
-#include "formats/decision/decide.hpp"
-#include "formats/json/json_fields.hpp"
-#include "formats/json/strict_json.hpp"
 #include "formats/loader/input_window.hpp"
 #include "formats/loader/stored_bytes.hpp"
 #include "formats/os/input_fault.hpp"
-#include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
@@ -47,80 +40,14 @@ uint64_t next_serial() {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-Manifest read_conversion(std::string_view text) {
-  const nlohmann::json json = parse_strict_json(text);
-  Manifest manifest = manifest_from_json(JsonFields(json));
-  if (manifest.layers.empty()) throw Error::input("layers: none is named");
-  return manifest;
-}
-
-// A manifest of plain files: what is made is not compressed.
-void describe_plain(Manifest& manifest) {
-  manifest.compression = {.zstd = false};
-  for (ManifestLayer& layer : manifest.layers) {
-    layer.file = layer_file_name(layer.index, false);
-    layer.xxh3_128 = kNoChecksum;
-  }
-  manifest.rest.clear();
-}
-
-// The manifest's plan for a checkpoint whose style is found as `convert` finds it. Where that gives
-// another style than the manifest's, or none, a flag gave the manifest's.
-ManifestPlan plan_for(const std::shared_ptr<PositionedSource>& source,
-                      const std::filesystem::path& path, const Manifest& manifest) {
-  CheckpointOptions options;
-  options.path = path;
-  try {
-    ManifestPlan found = plan_of_manifest(source, options, "conversion", manifest);
-    if (style_name(found.input.model.style) == manifest.style) return found;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kUsage) throw;
-  }
-  options.style = style_from_name(manifest.style);
-  return plan_of_manifest(source, options, "conversion", manifest);
-}
-
 }  // namespace
 
-CheckpointLoader::CheckpointLoader(const std::filesystem::path& checkpoint,
-                                   std::string_view conversion)
-    : path_(checkpoint), serial_(next_serial()) {
-  manifest_ = in_context("conversion", [&] { return read_conversion(conversion); });
-  describe_plain(manifest_);
-  source_ = open_safetensors(checkpoint);
-  in_context(checkpoint.string(), [&] {
-    if (const auto differs = checkpoint_difference(manifest_, *source_)) {
-      throw InputFault(Fault::kMismatch,
-                       fmt::format("is not the conversion's checkpoint: {}", *differs));
-    }
-  });
-  made_ = plan_for(source_, checkpoint, manifest_);
-  if (!made_.findings.empty()) {
-    throw Error::input(fmt::format("{}: {}", checkpoint.string(), made_.findings.front()));
-  }
-  prepare();
-}
-
-CheckpointLoader::CheckpointLoader(const std::filesystem::path& checkpoint,
-                                   CheckpointRequest request)
-    : path_(checkpoint), serial_(next_serial()) {
-  source_ = open_safetensors(checkpoint);
-  request.checkpoint.path = checkpoint;
-  made_.input = open_checkpoint(source_, request.checkpoint, *request.request.rules);
-  const Conversion conversion = decide_conversion(request.request, &made_.input);
-  require_conversion(conversion);
-  RepackOptions options;
-  options.compression.zstd = false;
-  options.asked = request_text(request.request, request.checkpoint.style);
-  RepackPlan planned = plan_repack(made_.input, conversion, options);
-  made_.layout = conversion.layout;
-  made_.plan = std::move(planned.plan);
-  manifest_ = std::move(planned.manifests.front());
-  fill_checksums(manifest_);
-  prepare();
-}
-
-void CheckpointLoader::prepare() {
+CheckpointLoader::CheckpointLoader(PlannedLoad load)
+    : path_(load.made.input.path),
+      source_(std::move(load.source)),
+      made_(std::move(load.made)),
+      serial_(next_serial()) {
+  manifest_ = std::move(load.manifest);
   repacker_ = std::make_unique<Repacker>(*source_, made_.input.model, made_.plan, made_.layout,
                                          layout_parameters(manifest_.target));
   for (size_t i = 0; i < manifest_.layers.size(); ++i) {
@@ -134,22 +61,6 @@ void CheckpointLoader::prepare() {
 }
 
 CheckpointLoader::~CheckpointLoader() = default;
-
-void require_same_checkpoint(const std::filesystem::path& checkpoint, std::string_view conversion) {
-  const Manifest manifest = in_context("conversion", [&] { return read_conversion(conversion); });
-  in_context(checkpoint.string(), [&] {
-    if (!has_samples(manifest)) {
-      throw InputFault(
-          Fault::kMismatch,
-          "cannot be compared: the blob says nothing of its checkpoint's bytes; an older "
-          "mxfp4-repack wrote it");
-    }
-    const auto source = open_safetensors(checkpoint);
-    if (const auto differs = checkpoint_difference(manifest, *source)) {
-      throw InputFault(Fault::kMismatch, fmt::format("is not the blob's checkpoint: {}", *differs));
-    }
-  });
-}
 
 bool CheckpointLoader::checks(Slot slot) const {
   if (slot == Slot::kW13Weight || slot == Slot::kW2Weight) return false;

@@ -20,23 +20,15 @@
 #include <vector>
 
 #include "formats/checkpoint/positioned_source.hpp"
-#include "formats/conversion/compare.hpp"
 #include "formats/conversion/repacker.hpp"
-#include "formats/decision/request_json.hpp"
 #include "formats/loader/load_source.hpp"
+#include "formats/loader/planned_load.hpp"
 
 namespace mxfp4 {
 
 class CheckpointLoader final : public LoadSource {
  public:
-  // `conversion`: the text of one rank's manifest, as `explain --json` plans it or as a blob has
-  // it; the text need not have a seal. Checksums of tensors that it states are those that verify
-  // compares. Throws Error::input naming file and key; for a checkpoint from which the manifest's
-  // layers do not follow, with the first difference.
-  CheckpointLoader(const std::filesystem::path& checkpoint, std::string_view conversion);
-  // For a deployment, which is decided here. Throws what decide_conversion and plan_repack throw,
-  // and the refusal.
-  CheckpointLoader(const std::filesystem::path& checkpoint, CheckpointRequest request);
+  explicit CheckpointLoader(PlannedLoad load);
   ~CheckpointLoader() override;
 
   [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor) const override;
@@ -73,8 +65,6 @@ class CheckpointLoader final : public LoadSource {
     std::shared_ptr<const GatherPlan> on_gpu{};  // the program; null where only CPUs run it
   };
 
-  // What both constructors end with: `manifest_` and `made_` are set.
-  void prepare();
   // Whether the layout checks the bytes of a slot.
   [[nodiscard]] bool checks(Slot slot) const;
   [[nodiscard]] Way way_of(const PlannedFile& file, const PlannedTensor& tensor) const;
@@ -100,7 +90,7 @@ class CheckpointLoader final : public LoadSource {
 
   std::filesystem::path path_;
   std::shared_ptr<PositionedSource> source_;
-  ManifestPlan made_;                         // a file of its plan for each layer
+  PlannedCheckpoint made_;                    // a file of its plan for each layer
   std::vector<std::vector<Making>> makings_;  // by layer and tensor
   // What layers of equal sizes share: by the output, and the rows and bytes of a row of a stored
   // matrix.
@@ -112,9 +102,5 @@ class CheckpointLoader final : public LoadSource {
   mutable std::unique_ptr<Repacker> repacker_;
   uint64_t serial_;  // of all that this process opens: by it buffers know whose bytes they hold
 };
-
-// Throws InputFault (kMismatch) unless the experts of `conversion`, a blob's manifest, were made
-// from `checkpoint`, by samples: see formats/conversion/source_sample.hpp.
-void require_same_checkpoint(const std::filesystem::path& checkpoint, std::string_view conversion);
 
 }  // namespace mxfp4

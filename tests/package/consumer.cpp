@@ -8,6 +8,8 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/conversion/restore.hpp"
+#include "formats/decision/decide.hpp"
+#include "formats/decision/recipes.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -33,12 +35,13 @@ std::vector<std::byte> round_trip(const fs::path& model, mxfp4::Backend backend,
   mxfp4::OpenedCheckpoint checkpoint = mxfp4::open_checkpoint({.path = model}, *request.rules);
   const mxfp4::Conversion conversion = mxfp4::decide_conversion(request, &checkpoint);
   mxfp4::require_conversion(conversion);
-  const mxfp4::RepackPlan plan = mxfp4::plan_repack(checkpoint, conversion, {});
+  const mxfp4::RepackPlan plan =
+      mxfp4::plan_repack(checkpoint, conversion.ranks, mxfp4::decided_manifest(conversion), {});
   {
     mxfp4::ConversionOutput output(
         {.output = scratch / "packed", .input = model, .shard = {}, .between = [] {}},
         plan.manifests, *checkpoint.source);
-    mxfp4::Repack repack(checkpoint, conversion, plan, output, {});
+    mxfp4::Repack repack(checkpoint, plan, output, {});
     repack.run({});
     std::printf("%s: %lld bytes\n", std::string(mxfp4::id_of(*conversion.layout)).c_str(),
                 static_cast<long long>(repack.commit().data_bytes));

@@ -15,6 +15,8 @@
 #include "formats/conversion/compare.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/conversion/restore.hpp"
+#include "formats/decision/decide.hpp"
+#include "formats/decision/plan_of_manifest.hpp"
 #include "formats/decision/recipes.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
@@ -106,13 +108,14 @@ void round_trip(OpenedCheckpoint& checkpoint, const Conversion& conversion, cons
                 SumsByRecipe& known) {
   fs::remove_all(scratch);
   const RepackOptions options{.compression = {.zstd = false}};
-  const RepackPlan plan = plan_repack(checkpoint, conversion, options);
+  const RepackPlan plan =
+      plan_repack(checkpoint, conversion.ranks, decided_manifest(conversion), options);
   std::vector<Manifest> manifests;
   {
     ConversionOutput output(
         {.output = scratch / "packed", .input = checkpoint.path, .shard = {}, .between = [] {}},
         plan.manifests, *checkpoint.source);
-    Repack repack(checkpoint, conversion, plan, output, options);
+    Repack repack(checkpoint, plan, output, options);
     int64_t moved = 0;
     repack.run({.progress = [&](int64_t bytes) { moved += bytes; }});
     const RepackResult result = repack.commit();
@@ -126,9 +129,10 @@ void round_trip(OpenedCheckpoint& checkpoint, const Conversion& conversion, cons
     const Manifest manifest = read_manifest(blob);
     check_recipes(checkpoint, conversion, manifest, known);
     EXPECT_EQ(check_layer_files(blob, manifest, 1, [](int64_t) {}), std::vector<std::string>());
-    EXPECT_EQ(compare_with_checkpoint(checkpoint.source, {.path = checkpoint.path}, blob, manifest,
-                                      {}, {}),
-              std::vector<std::string>());
+    const ManifestPlan made =
+        plan_of_manifest(checkpoint.source, {.path = checkpoint.path}, blob, manifest);
+    EXPECT_EQ(made.findings, std::vector<std::string>());
+    EXPECT_EQ(compare_with_checkpoint(made, blob, manifest, {}, {}), std::vector<std::string>());
     const fs::path back = scratch / "restored" / blob.filename();
     fs::create_directories(back);
     const RestoreResult restored = restore_blob(blob, manifest, Directory(back), {}, {});

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "formats/config/packed_config.hpp"
+#include "formats/json/packed_config.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

@@ -1,4 +1,4 @@
-#include "formats/config/packed_config.hpp"
+#include "formats/json/packed_config.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,4 @@
-// A checkpoint as a conversion sees it: its source, its configuration, and where its MoE layers
-// lie. Opening reads only headers and configuration.
+// Opens a checkpoint as the rules of a release load it. Reads only headers and configuration.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +8,9 @@
 #include <set>
 #include <string>
 
+#include "formats/checkpoint/opened_checkpoint.hpp"
 #include "formats/decision/config_only.hpp"
 #include "formats/source/source.hpp"
-#include "lib/core/model_config.hpp"
-#include "lib/load/expert_layer.hpp"
 #include "lib/oracle/rule_set.hpp"
 
 namespace mxfp4 {
@@ -24,17 +22,6 @@ struct CheckpointOptions {
   std::optional<std::string> config_text{};  // replaces the config.json that the input carries
   std::filesystem::path config_path{};       // of config_text, for messages
   std::set<int64_t> layers{};                // numbers of the layers to keep; empty: all
-};
-
-struct OpenedCheckpoint {
-  std::filesystem::path path;  // as given
-  std::shared_ptr<Source> source;
-  std::optional<std::string> config_text;
-  std::optional<ModelConfig> config;
-  ModelLayers model;
-  bool layers_chosen = false;  // CheckpointOptions::layers was not empty
-  bool imagined = false;       // from a config without weights
-  size_t layers_left_out = 0;  // because CheckpointOptions::layers does not name them
 };
 
 // `rules` say what the engine's loader does with the checkpoint. Throws Error::input,

@@ -1,4 +1,4 @@
-#include "formats/decision/opened_checkpoint.hpp"
+#include "formats/decision/open_checkpoint.hpp"
 
 #include <fmt/format.h>
 
