@@ -10,7 +10,6 @@
 
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/planned.hpp"
-#include "formats/loader/input_window.hpp"
 #include "formats/loader/stored_bytes.hpp"
 #include "formats/os/input_fault.hpp"
 #include "lib/core/checked.hpp"
@@ -25,7 +24,7 @@ namespace mxfp4 {
 // What one thread makes granules with.
 struct MakeBuffers {
   StoredBytes stored;
-  Buffer window;  // bytes of one expert's loaded matrix
+  Buffer input;  // one expert's stored or loaded matrix
   Buffer scratch;
   JobBuffers job;
   Buffer granule;                                              // of which a part was wanted
@@ -73,8 +72,8 @@ CheckpointLoader::Way CheckpointLoader::way_of(const PlannedFile& file,
   if (output.combination || output.experts_per_granule != 1) return Way::kWhole;
   const Assembly& assembly = *file.assemblies[static_cast<size_t>(output.slot)];
   if (assembly.from != assembly.to || assembly.loaded.row_bytes == 0) return Way::kWhole;
-  if (!assembly.tails.empty()) return Way::kWhole;  // a stream pads with one byte
-  return output.program.is_identity() && !checks(output.slot) ? Way::kRead : Way::kStream;
+  if (!assembly.tails.empty()) return Way::kWhole;  // a program pads with one byte
+  return output.program.is_identity() && !checks(output.slot) ? Way::kRead : Way::kRun;
 }
 
 // Where loading only puts filling behind stored rows and below them, a step of the program does so
@@ -231,31 +230,27 @@ void CheckpointLoader::make_granules(size_t layer, const LoadPiece& piece, Mutab
 void CheckpointLoader::make_granule(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
                                     MakeBuffers& buffers) const {
   const Making& making = makings_[layer][tensor];
-  if (making.way == Way::kStream) {
-    stream(layer, tensor, granule, out, buffers);
+  if (making.way == Way::kRun) {
+    run_program(layer, tensor, granule, out, buffers);
   } else {
     repack_granule({layer, tensor, granule, 1}, out, buffers);
   }
 }
 
-void CheckpointLoader::stream(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
-                              MakeBuffers& buffers) const {
+void CheckpointLoader::run_program(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
+                                   MakeBuffers& buffers) const {
   const PlannedFile& file = made_.plan.files[layer];
   const Output& output = (*file.outputs)[file.tensors[tensor].output];
   const Making& making = makings_[layer][tensor];
   const Schedule& schedule = making.program.schedule(Direction::kForward);
   const int64_t size = making.program.in_bytes();
   const MutableBytes scratch = buffers.scratch.get(schedule.scratch_bytes());
-  InputWindow window(buffers.window, size, [&](int64_t begin, int64_t end, std::byte* to) {
-    read_input(layer, tensor, granule, making.from_stored, begin, end, to, buffers);
-  });
-  const BringInput bring = [&](int64_t begin, int64_t end) { return window.bring(begin, end); };
-  const ConstBytes nowhere(static_cast<const std::byte*>(nullptr), static_cast<size_t>(size));
-  run_schedule(schedule, nowhere, out, scratch, &bring);
+  const MutableBytes in = buffers.input.get(size);
+  read_input(layer, tensor, granule, making.from_stored, 0, size, in.data(), buffers);
+  run_schedule(schedule, in, out, scratch);
   if (checks(output.slot)) {
-    const ConstBytes loaded(window.bring(0, size), static_cast<size_t>(size));
     (void)check_granule(*made_.layout, {file.loaded, layout_parameters(manifest_.target)},
-                        output.slot, loaded);
+                        output.slot, in);
   }
 }
 

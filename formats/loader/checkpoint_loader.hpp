@@ -2,10 +2,9 @@
 // `convert` would write, from the same plan, by the same passes. Nothing is written to disk, and no
 // blob is needed.
 //
-// A piece is some granules of a tensor, experts mostly. A thread makes one granule at a time: the
-// layout's schedule runs, and the bytes that its next operation takes are read when it comes to
-// them, so each byte is used while it is in the thread's cache. A layout that changes nothing is
-// only read. What is made from several slots, or from all experts at once, goes through Repacker,
+// A piece is some granules of a tensor, experts mostly. A thread makes one granule at a time: it
+// reads an expert's matrix and runs the layout's schedule. A layout that changes nothing is only
+// read. What is made from several slots, or from all experts at once, goes through Repacker,
 // as in `convert`.
 #pragma once
 
@@ -52,9 +51,9 @@ class CheckpointLoader final : public LoadSource {
  private:
   // How granules of a tensor are made.
   enum class Way : uint8_t {
-    kRead,    // they are the loaded bytes
-    kStream,  // by the schedule of a program, which brings its input
-    kWhole,   // by Repacker
+    kRead,   // they are the loaded bytes
+    kRun,    // by the schedule of a program, from one matrix
+    kWhole,  // by Repacker
   };
   struct Making {
     Way way = Way::kWhole;
@@ -84,8 +83,8 @@ class CheckpointLoader final : public LoadSource {
   void make_granule(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
                     MakeBuffers& buffers) const;
   // Runs the schedule of a granule.
-  void stream(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
-              MakeBuffers& buffers) const;
+  void run_program(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
+                   MakeBuffers& buffers) const;
   void repack_granule(const Piece& piece, MutableBytes out, MakeBuffers& buffers) const;
 
   std::filesystem::path path_;

@@ -205,13 +205,6 @@ class PassLowering {
     return pass_.rows && !is_spread(strip);
   }
 
-  // From the first byte of a strip to behind its last one, where the kernel reads it forward.
-  [[nodiscard]] int64_t loaded_span(const Strip& strip) const {
-    if (!is_spread(strip)) return strip.bytes;
-    const int64_t row_bytes = pass_.rows->out_row_bytes();
-    return (strip.bytes / row_bytes - 1) * stride_ + row_bytes;
-  }
-
   // Where a strip's bytes lie on the loaded side and on the other.
   [[nodiscard]] int64_t loaded_offset(const Strip& strip) const {
     return is_spread(strip) ? *strip.begin : strip.at;
@@ -287,7 +280,6 @@ class PassLowering {
                                     .to = to,
                                     .in_bytes = forward_ ? strip.bytes : laid_out,
                                     .out_bytes = forward_ ? laid_out : strip.bytes,
-                                    .in_span = forward_ ? loaded_span(strip) : laid_out,
                                     .streaming = streaming,
                                     .next = kernel.tiles ? next : std::nullopt});
   }

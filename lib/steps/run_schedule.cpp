@@ -16,18 +16,10 @@ namespace {
 struct Buffers {
   const std::byte* input;
   std::array<std::byte*, 5> at;  // by place; the input is not written
-  int64_t input_begin = 0;       // of the band, in the whole input
-  const BringInput* bring = nullptr;
 
   [[nodiscard]] const std::byte* read(Address address) const {
     const bool input_place = address.place == Place::kInput;
     return (input_place ? input : at[static_cast<size_t>(address.place)]) + address.offset;
-  }
-  // Where byte `begin` from `address` on lies, when bytes [begin, end) are read next.
-  [[nodiscard]] const std::byte* bring_from(Address address, int64_t begin, int64_t end) const {
-    if (bring == nullptr || address.place != Place::kInput) return read(address) + begin;
-    const int64_t from = input_begin + address.offset;
-    return (*bring)(from + begin, from + end);
   }
   [[nodiscard]] std::byte* write(Address address) const {
     return at[static_cast<size_t>(address.place)] + address.offset;
@@ -35,15 +27,13 @@ struct Buffers {
 };
 
 Buffers buffers_of(const Schedule& schedule, int64_t band, ConstBytes in, MutableBytes out,
-                   MutableBytes scratch, const BringInput* bring) {
+                   MutableBytes scratch) {
   const int64_t in_band = schedule.in_bytes / schedule.bands;
   const int64_t out_band = schedule.out_bytes / schedule.bands;
   std::byte* between = scratch.data() + schedule.strip_bytes;
   return {in.data() + band * in_band,
           {nullptr, out.data() + band * out_band, scratch.data(), between,
-           between + schedule.between_bytes[0]},
-          band * in_band,
-          bring};
+           between + schedule.between_bytes[0]}};
 }
 
 // Rows shorter than this are over before the core's own prefetching has found them: they are
@@ -55,28 +45,6 @@ void fetch(const std::byte* from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += kFetchedLine) __builtin_prefetch(from + i, 0, 2);
 }
 
-// Rows that are brought at once, while they are copied one by one.
-constexpr int64_t kBroughtAhead = int64_t{64} << 10;
-
-// Some rows that are there: those before number `end`. `row` is where one lies.
-struct BroughtRows {
-  int64_t end = 0;
-  const std::byte* row = nullptr;
-};
-
-// Brings the rows of `moves` from number `first` on.
-BroughtRows bring_rows(const Operation& op, const RowMoves& moves, const Buffers& buffers,
-                       int64_t first) {
-  const int64_t step = std::abs(moves.from_step);
-  const bool all = buffers.bring == nullptr || step == 0;
-  const int64_t at_once = all ? moves.count : std::max<int64_t>(1, kBroughtAhead / step);
-  const int64_t end = std::min(moves.count, first + at_once);
-  const int64_t one = moves.from + first * moves.from_step;
-  const int64_t other = moves.from + (end - 1) * moves.from_step;
-  const int64_t low = std::min(one, other);
-  return {end, buffers.bring_from(op.from, low, std::max(one, other) + moves.bytes) + (one - low)};
-}
-
 // How far ahead rows of these moves are fetched; 0: not at all.
 int64_t fetch_distance(const Operation& op, const RowMoves& moves) {
   const bool short_rows =
@@ -86,17 +54,13 @@ int64_t fetch_distance(const Operation& op, const RowMoves& moves) {
 }
 
 void run_moves(const Schedule& schedule, const Operation& op, const Buffers& buffers) {
+  const std::byte* in = buffers.read(op.from);
   std::byte* out = buffers.write(op.to);
   for (const RowMoves& moves : std::span(schedule.moves).subspan(op.moves.first, op.moves.count)) {
     std::byte* to = out + moves.to;
-    const int64_t ahead = buffers.bring == nullptr ? fetch_distance(op, moves) : 0;
-    BroughtRows rows;
-    const std::byte* from = nullptr;
+    const int64_t ahead = fetch_distance(op, moves);
+    const std::byte* from = in + moves.from;
     for (int64_t i = 0; i < moves.count; ++i, from += moves.from_step, to += moves.to_step) {
-      if (i == rows.end) {
-        rows = bring_rows(op, moves, buffers, i);
-        from = rows.row;
-      }
       if (ahead > 0) fetch(from + ahead, moves.bytes);
       kernels::copy_bytes(from, moves.bytes, op.streaming, to);
       if (moves.fill == 0) continue;
@@ -108,14 +72,14 @@ void run_moves(const Schedule& schedule, const Operation& op, const Buffers& buf
 
 void run_kernel(const Schedule& schedule, const Operation& op, const Buffers& buffers,
                 bool last_band) {
-  const std::byte* in = buffers.bring_from(op.from, 0, op.in_span);
+  const std::byte* in = buffers.read(op.from);
   std::byte* out = buffers.write(op.to);
   const ConstBytes all_in(in, static_cast<size_t>(op.in_bytes));
   const MutableBytes all_out(out, static_cast<size_t>(op.out_bytes));
   std::visit(Overloaded{
                  [&](const kernels::TilePlan& plan) {
                    kernels::Upcoming next;
-                   if (buffers.bring == nullptr && op.next && !(op.next->next_band && last_band)) {
+                   if (op.next && !(op.next->next_band && last_band)) {
                      const auto [first, count] = op.next->runs;
                      next = {buffers.read(op.next->from),
                              std::span(schedule.runs).subspan(first, count), op.next->run_bytes};
@@ -133,10 +97,9 @@ void run_kernel(const Schedule& schedule, const Operation& op, const Buffers& bu
 
 }  // namespace
 
-void run_schedule(const Schedule& schedule, ConstBytes in, MutableBytes out, MutableBytes scratch,
-                  const BringInput* bring) {
+void run_schedule(const Schedule& schedule, ConstBytes in, MutableBytes out, MutableBytes scratch) {
   for (int64_t band = 0; band < schedule.bands; ++band) {
-    const Buffers buffers = buffers_of(schedule, band, in, out, scratch, bring);
+    const Buffers buffers = buffers_of(schedule, band, in, out, scratch);
     for (const Operation& op : schedule.operations) {
       if (op.kernel) {
         run_kernel(schedule, op, buffers, band + 1 == schedule.bands);

@@ -80,7 +80,6 @@ struct Operation {
   Address to{};
   int64_t in_bytes = 0;  // what a kernel reads and writes
   int64_t out_bytes = 0;
-  int64_t in_span = 0;     // from the first byte that a kernel reads to behind the last one
   Range moves{};           // of Schedule::moves
   std::byte filling{0};    // the value of RowMoves::fill bytes
   bool streaming = false;  // the output goes past the caches
