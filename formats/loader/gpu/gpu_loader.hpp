@@ -8,18 +8,18 @@
 // What a checkpoint's layout has to make, the GPU makes (GpuPasses), unless the layout has no plan
 // for that, it is compared with a checksum of a blob, the GPU has no memory for raw granules, or its
 // driver no way to compile the kernel; then the threads do, into their slots. Measured on an H200
-// with 16 CPUs, gpt-oss-120b's sizes: 0.95 to 1.04 of a pinned copy with 14 threads, where CPUs make
-// 0.56 to 0.85.
+// with 16 CPUs, gpt-oss-120b's sizes: 0.95 to 1.01 of a pinned copy with 14 threads, where CPUs make
+// 0.43 to 0.67.
 //
 // Whoever comes by hands what was read to the GPU's copy engine, several pieces at once. The engine
 // stands still for 3 us between two copies, a fourteenth of the time when each has 2 MiB, but not
 // between the pieces of one. Drivers before CUDA 12.8 get them one by one.
 //
 // While the CPUs read, the engine is some 4 % slower than by itself: it reads what lies in their
-// caches. No way around them was faster (measured on H100 hosts): not past the caches, where the
-// memory has twice the traffic; not with the file's own pages, which the driver takes longer to pin
-// than to copy; not with two streams of copies at once; not with write-combined memory, which a
-// virtual machine keeps cached.
+// caches. No way around them was faster (H100 and H200 hosts): not past the caches, where the memory
+// has twice the traffic; not with the file's own pages, which the driver pins under a lock that stops
+// the other threads' copies; not with io_uring; not with two streams of copies at once; not with
+// write-combined memory, which a virtual machine keeps cached.
 //
 // Checksums cost the CPUs little: the GPU sums the blocks of each piece after its copy, from its
 // own memory, and writes the sums, a sixteenth of the bytes, back into pinned memory. So they also
