@@ -217,6 +217,10 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   report_rules(options.input, rules, blob, console);
   report_decision(conversion, console);
   require_conversion(conversion);
+  if (options.include_rest && rules.engine == Engine::kSglang) {
+    throw Error::unsupported("--include-rest: SGLang stops at a model directory with a blob inside")
+        .hint("leave it out: the plug-in takes a blob beside the checkpoint");
+  }
   const std::string ranks = blob ? other_world(*blob, conversion.deployment.parallel) : "";
   if (!ranks.empty()) console.note(fmt::format("{}: {}", options.input.path.string(), ranks));
 

@@ -23,6 +23,7 @@ constexpr std::array kWords = {
     EngineWord{"--data-parallel-size", "did you mean --dp-size?"},
     EngineWord{"--prefill-context-parallel-size", "did you mean --pcp-size?"},
     EngineWord{"--ep", "did you mean --enable-expert-parallel?"},
+    EngineWord{"--ep-size", "did you mean --enable-expert-parallel? It takes all ranks"},
     EngineWord{"--expert-placement-strategy", "did you mean --expert-placement?"},
     EngineWord{"--pipeline-parallel-size", kStages},
     EngineWord{"--pp", kStages},

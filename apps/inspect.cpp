@@ -276,6 +276,10 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   }
 
   // Open: the input is a checkpoint. Read its headers.
+  if (options.serve) {
+    throw Error::usage("--serve: the input is a checkpoint, not a blob")
+        .hint("mxfp4-repack explain ends with the line that serves a checkpoint");
+  }
   const RuleSet& rules = rules_for(options.input, std::nullopt);
   const CheckpointRequest question = request_from(options.input, rules, std::nullopt);
   report_given_facts(options.input, rules, console);

@@ -124,7 +124,7 @@ CLI::Option* add_file(CLI::App& command, const std::string& name, const std::str
 }
 
 void add_target(CLI::App& command, TargetFile& target, const std::string& group) {
-  add_file(command, "--target", "The same facts as JSON, from scripts/probe-target", group,
+  add_file(command, "--target", "The same facts as JSON, from mxfp4-repack-probe", group,
            [&target](const std::string& path, const std::string& text) {
              target = {path, parse_target(text)};
            });

@@ -108,7 +108,7 @@ Fresh decide_there(const FitQuestion& question, const Manifest& rank, Checkpoint
   if (names.size() > 1) {
     first.takes_backend = false;
     first.reason =
-        fmt::format("the engine takes {} there under no name", backend_name(rank.target.backend));
+        fmt::format("no --moe-backend gives {} there", backend_name(rank.target.backend));
   }
   return first;
 }

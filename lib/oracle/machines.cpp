@@ -131,6 +131,7 @@ std::span<const Machine> machines() {
 
 const Machine* find_machine(std::string_view text) {
   if (const Machine* exact = by_arch(text)) return exact;
+  if (text.find(',') != std::string_view::npos) return nullptr;  // a list: of which machine?
   const std::vector<std::string> words = words_of(text);
   for (size_t count = words.size(); count > 0; --count) {
     for (size_t first = 0; first + count <= words.size(); ++first) {

@@ -190,7 +190,8 @@ const RuleSet& revision_by_name(std::string_view name) {
   if (const Release* release = find_release(name)) return rules_of(*release);
   if (is_newer_release(name)) return default_revision(engine_of_revision(name));
   throw Error::usage(fmt::format("unknown revision '{}'", name))
-      .hint(fmt::format("the nearest is {}", nearest_release(name).name));
+      .hint(fmt::format("the nearest is {0}: with --revision {0} the first start proves it",
+                        nearest_release(name).name));
 }
 
 }  // namespace mxfp4

@@ -47,7 +47,7 @@ done <<'END'
 1|the engine chooses .* there, this blob is for TRITON|new --target other.json
 1|4 ranks there, this blob is of 2 ranks|two --tp-size 4
 1|1 rank there, this blob is of 2 ranks|two --tp-size 1
-1|the engine takes MARLIN there under no name|forced --arch gfx950
+1|no --moe-backend gives MARLIN there|forced --arch gfx950
 1|the engine chooses .* there, this blob is for|lean --arch sm80
 0||forced --arch sm100
 7|0.99.0 is newer than vllm-|new --revision 0.99.0

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,8 +36,9 @@ class Check(unittest.TestCase):
     def check(self, *words, **variables):
         # A machine of the facts given, whatever this one is.
         probe = os.path.join(self.folder, "probe")
+        engine = {"sglang": "0.5.23"} if os.path.isdir(os.path.join(self.folder, "site", "sglang-0.5.23.dist-info")) else {"vllm": "0.33.0"}
         with open(probe, "w") as file:
-            file.write("print(%r)" % json.dumps({"platform": "cuda", "arch": "sm90", "vllm": "0.33.0"}))
+            file.write("print(%r)" % json.dumps({"platform": "cuda", "arch": "sm90", **engine}))
         code = ("import sys; from mxfp4_repack import check; check.probe_script = lambda: %r; sys.exit(check.main(sys.argv[1:]))" % probe)
         environment = {**os.environ, "MXFP4_REPACK": blob_maker.BIN, "PYTHONPATH": os.pathsep.join(
             (os.path.join(self.folder, "site"), os.path.join(ROOT, "scripts", "python"))), **variables}
@@ -94,7 +96,40 @@ class Check(unittest.TestCase):
         self.install_both()
         self.assertEqual(self.check("--tp-size", "2").returncode, 2)
         done = self.check(self.model, "--tp-size", "x")
-        self.assertEqual((done.returncode, done.stdout), (6, ""))
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        done = self.check("openai/gpt-oss-20b")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("hf download openai/gpt-oss-20b", done.stderr)
+
+    def install_sglang(self):
+        self.install("sglang", "0.5.23")
+        self.install("mxfp4_repack", "0", "[sglang.srt.plugins]\nmxfp4_repack = mxfp4_repack.sglang:register\n")
+
+    def test_sglang_is_turned_on_by_variables(self):
+        self.install_sglang()
+        done = self.check(self.model)
+        self.assertEqual((done.returncode, self.used(done)["used"]), (1, "the engine's own conversion: MXFP4_REPACK_BLOB is not set"))
+        done = self.check(self.model, MXFP4_REPACK_BLOB="none", MXFP4_REPACK_SOURCE="checkpoint")
+        self.assertRegex(self.used(done)["used"], "^the checkpoint: TRITON, ")
+        self.assertNotIn("blob", self.used(done))
+
+    def test_a_blob_that_variables_name_is_all_that_they_allow(self):
+        for install in (self.install_both, self.install_sglang):
+            install()
+            self.convert("--arch", "sm100")
+            done = self.check(self.model, MXFP4_REPACK_BLOB=self.model + "-mxfp4_repack")
+            self.assertEqual((done.returncode, self.used(done)["used"]), (1, "the engine's own conversion: the blob does not fit"))
+            done = self.check(self.model, MXFP4_REPACK_BLOB=self.model)
+            self.assertEqual((done.returncode, self.used(done)["used"]), (1, "the engine's own conversion: there is no such blob"))
+            shutil.rmtree(os.path.join(self.folder, "site"))
+            shutil.rmtree(self.model + "-mxfp4_repack")
+
+    def test_the_blob_of_the_load_format(self):
+        self.install_both()
+        self.convert("--arch", "sm90")
+        os.rename(self.model + "-mxfp4_repack", self.model + "-packed")
+        self.assertRegex(self.used(self.check(self.model))["used"], "^the checkpoint: ")
+        self.assertEqual(self.used(self.check(self.model, "--blob", self.model + "-packed"))["used"], "the blob")
 
 
 if __name__ == "__main__":

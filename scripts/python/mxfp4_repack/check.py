@@ -1,8 +1,8 @@
 """mxfp4-repack-check: what would this engine take the experts from, and how fast? In one screen, before it is started.
 
-    mxfp4-repack-check [MODEL] [FLAGS of the deployment, as for mxfp4-repack fits: --tp-size 2 ...]
+    mxfp4-repack-check [MODEL] [--blob DIR] [FLAGS of the deployment, as for mxfp4-repack fits: --tp-size 2 ...]
 
-Run it in the serving environment.
+Run it in the serving environment, with the variables of the server. --blob: the blob that the server will be given.
 
 Exit status: 0 from a blob or from the checkpoint, 1 by the engine's own conversion or not at all, 2 wrong arguments, 3 no engine or
 no program is installed here, 6 the program failed.
@@ -23,7 +23,11 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 from mxfp4_repack.arguments import is_address
 from mxfp4_repack.blob import BLOB_FOLDER, find_blobs
 from mxfp4_repack.errors import BlobError, DependencyError
+from mxfp4_repack.plugin.checkpoint import model_directory
 from mxfp4_repack.plugin.engine import SGLANG, VLLM, Engine
+from mxfp4_repack.plugin.live import Origin
+from mxfp4_repack.plugin.names import BLOB, IN_THE_MODEL
+from mxfp4_repack.plugin.settings import Settings
 from mxfp4_repack.program import find_program, probe_script
 from mxfp4_repack.readers import readers_of_rank
 
@@ -31,6 +35,7 @@ TAKEN, CONVERTED, USAGE, NOTHING, FAILED = 0, 1, 2, 3, 6
 GROUPS = {"vllm": "vllm.general_plugins", "sglang": "sglang.srt.plugins"}
 LISTS = {"vllm": "VLLM_PLUGINS", "sglang": "SGLANG_PLUGINS"}
 NAME = "mxfp4_repack"
+OWN = "the engine's own conversion"
 _READ = 256 << 20
 
 
@@ -66,16 +71,22 @@ def facts() -> Dict[str, Any]:
 def asked(*words: str) -> Tuple[int, Dict[str, Any]]:
     """The program's exit code and JSON."""
     done = subprocess.run([find_program(), *words, "--json", "-q"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode == 2:
+        raise ValueError(done.stderr.strip())
     if done.returncode not in (0, 1, 4, 7):
         raise RuntimeError(done.stderr.strip())
     return done.returncode, json.loads(done.stdout)
 
 
-def blob_of(model: str) -> Optional[str]:
+def places_of(model: str, named: Optional[str]) -> List[str]:
     """Where the plug-in looks for a blob."""
-    for path in (os.environ.get("MXFP4_REPACK_BLOB", ""), os.path.join(model, BLOB_FOLDER), f"{os.path.normpath(model)}-{BLOB_FOLDER}"):
+    return [named] if named else [os.path.join(model, BLOB_FOLDER), f"{os.path.normpath(model)}-{BLOB_FOLDER}"]
+
+
+def first_blob(places: Sequence[str]) -> Optional[str]:
+    for path in places:
         try:
-            if path and find_blobs(path):
+            if find_blobs(path):
                 return path
         except BlobError:
             continue
@@ -99,25 +110,35 @@ def read_speed(directory: str) -> str:
     return f"{total / max(time.monotonic() - begin, 1e-9) / 1e9:.1f} GB/s by one reader, past the page cache"
 
 
-def source(model: str, words: Sequence[str], target: str) -> Iterator[Tuple[str, str]]:
-    """Lines of the screen about a model; the last one is ("used", ...)."""
-    blob = blob_of(model)
-    code, fit = asked("fits", blob, "--target", target, *words) if blob else (1, {})
-    if blob:
-        said = {True: "fits", False: "does not fit", None: "not known to fit"}[fit["fits"]]
-        yield "blob", "\n          ".join([f"{blob} {said} {fit['revision']}", *fit["reasons"]])
-    else:
-        yield "blob", f"none: neither {model}/{BLOB_FOLDER} nor {os.path.normpath(model)}-{BLOB_FOLDER}"
+def source(here: Engine, model: str, named: Optional[str], words: Sequence[str], target: str) -> Iterator[Tuple[str, str]]:
+    """Lines of the screen about a model; the last one is ("used", ...). named: the blob of --blob."""
+    variables = Settings.from_environment(os.environ) if named is None else None
+    if here is SGLANG and named is None and variables is None:
+        yield "used", f"{OWN}: MXFP4_REPACK_BLOB is not set"
+        return
+    if variables and variables.blob != IN_THE_MODEL:
+        named = variables.blob
+    blob, code = None, 1
+    if variables is None or variables.source == BLOB:
+        places = places_of(model, named)
+        blob = first_blob(places)
+        if blob:
+            code, fit = asked("fits", blob, "--target", target, *words)
+            said = {True: "fits", False: "does not fit", None: "not known to fit"}[fit["fits"]]
+            yield "blob", "\n          ".join([f"{blob} {said} {fit['revision']}", *fit["reasons"]])
+        else:
+            yield "blob", f"none: not {' nor '.join(places)}"
     yield "disk", read_speed(blob if blob and code != 1 and not is_address(blob) else model)
     if blob and code != 1:
         yield "used", "the blob" + (", which the first start proves" if code == 7 else "")
-        return
-    _, decided = asked("explain", model, "--target", target, *words)
-    by = "the checkpoint" if decided.get("layout") else "the engine's own conversion" if decided.get("backend") else "nothing"
-    yield "used", f"{by}: {decided['answer']}"
+    elif here is SGLANG and variables is None or variables and variables.source == BLOB:  # only the load format goes on
+        yield "used", f"{OWN}: {'the blob does not fit' if blob else 'there is no such blob'}"
+    else:
+        _, decided = asked("explain", model, "--target", target, *words)
+        yield "used", f"{'the checkpoint' if decided.get('layout') else OWN if decided.get('backend') else 'nothing'}: {decided['answer']}"
 
 
-def check(model: Optional[str], words: Sequence[str]) -> int:
+def check(model: Optional[str], named: Optional[str], words: Sequence[str]) -> int:
     here, version = engine()
     missing, machine = plugin(here.package), facts()
     share = len(os.sched_getaffinity(0))
@@ -129,9 +150,9 @@ def check(model: Optional[str], words: Sequence[str]) -> int:
         with open(target, "w", encoding="utf-8") as file:
             json.dump(machine, file)
         if model:
-            rows += source(model, words, target)
+            rows += source(here, model, named, words, target)
     if missing:
-        rows = [row for row in rows if row[0] != "used"] + [("used", "the engine's own conversion: the plug-in is not there")]
+        rows = [row for row in rows if row[0] != "used"] + [("used", f"{OWN}: the plug-in is not there")]
     print("\n".join(f"{name:9} {text}" for name, text in rows))
     name, text = rows[-1]
     return CONVERTED if name == "used" and not text.startswith(("the blob", "the checkpoint")) else TAKEN
@@ -146,8 +167,20 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     model = words.pop(0) if words and not words[0].startswith("-") else None
     if words and not model:
         return _complain(USAGE, "no MODEL before the flags")
+    if model and not is_address(model):
+        directory = model_directory(Origin(model))
+        if directory is None:
+            return _complain(USAGE, f"{model}: neither a directory nor a model in the hub's cache here: hf download {model}")
+        model = directory
+    named = None
+    if "--blob" in words[:-1]:
+        at = words.index("--blob")
+        named = words[at + 1]
+        del words[at:at + 2]
     try:
-        return check(model, words)
+        return check(model, named, words)
+    except ValueError as error:
+        return _complain(USAGE, str(error))
     except DependencyError as error:
         return _complain(NOTHING, str(error))
     except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
