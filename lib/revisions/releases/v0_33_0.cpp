@@ -70,6 +70,15 @@ void change_aiter(RuleSet& rules) {
                              {"activation swigluoai or swigluoai_uninterleave", swigluoai},
                              &kAiterTritonW4a4RowInterleavedLayout},
                             {AITER_TRITON_MXFP4_MXFP4, {}, {}, &kAiterTritonW4a4Layout}});
+  edit::add(rules.defects,
+            {"rows interleaved twice",
+             [](const DefectFacts& f) {
+               return f.target.backend == AITER_TRITON_MXFP4_MXFP4 && swigluoai(f.target) &&
+                      f.order == W13Order::kInterleaved;
+             },
+             "the converter of AITER_TRITON_MXFP4_MXFP4 interleaves w13's gate and up rows, which "
+             "this checkpoint stores interleaved already, so gate and up rows end up mixed",
+             ""});
   edit::condition(rules, "AiterW4A16ExpertsMonolithic", "parallel") = monolithic_parallel();
   edit::condition(rules, "AiterW4A16ExpertsMonolithic", "hash routing") = always();
 }
@@ -168,6 +177,13 @@ void simulate_beside_routing(RuleSet& rules) {
   }
 }
 
+// quantization/quark/quark_moe.py: the class that the oracle chose stays.
+void keep_quarks_class(RuleSet& rules) {
+  for (CallerRow& row : rules.callers) {
+    if (row.method == "QuarkOCP_MX_MoEMethod") row.first_class_only = false;
+  }
+}
+
 // fused_moe/expert_substitution.py, SubstitutedRoutedExperts.
 void refuse_replaced_experts(RuleSet& rules) {
   edit::add(rules.load_notes,
@@ -204,6 +220,7 @@ const Release kRelease0330 = {
           refuse_lora_with_mega_moe(rules);
           simulate_beside_routing(rules);
           refuse_replaced_experts(rules);
+          keep_quarks_class(rules);
         },
 };
 
