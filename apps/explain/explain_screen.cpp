@@ -181,11 +181,13 @@ std::string classes_text(const Console& console, const Json& document) {
 void append_next(std::string& out, const Console& console, const Explanation& e) {
   if (e.next.empty()) return;
   out += "\n" + console.bold("next") + "\n";
-  append_command(out, "  ", 4, e.next);
-  if (e.serve.empty()) return;
   // Comments, for those who paste what follows "next" into a shell.
-  out += "  # or no blob: at each start this makes the same bytes of the checkpoint\n";
-  out += fmt::format("  #   {}\n", fmt::join(e.serve, " "));
+  if (!e.serve.empty()) {
+    out += "  # nothing: with the plug-in each start makes these bytes of the checkpoint\n";
+    out += fmt::format("  #   {}\n", fmt::join(e.serve, " "));
+    out += "  # or before the start, a blob:\n";
+  }
+  append_command(out, "  ", 4, e.next);
 }
 
 }  // namespace
