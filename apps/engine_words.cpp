@@ -19,8 +19,6 @@ struct EngineWord {
 };
 
 constexpr std::array kWords = {
-    EngineWord{"--tensor-parallel-size", "did you mean --tp-size?"},
-    EngineWord{"--data-parallel-size", "did you mean --dp-size?"},
     EngineWord{"--prefill-context-parallel-size", "did you mean --pcp-size?"},
     EngineWord{"--ep", "did you mean --enable-expert-parallel?"},
     EngineWord{"--ep-size", "did you mean --enable-expert-parallel? It takes all ranks"},

@@ -9,7 +9,7 @@ while IFS='|' read -r words hint arguments; do
 done <<END
 unknown flag '--tp'|did you mean --tp-size\?|convert $model -o out --arch sm90 --tp 2
 unknown flag '-tp'|did you mean --tp-size\?|convert $model -o out --arch sm90 -tp 2
-unknown flag '--tensor-parallel-size'|did you mean --tp-size\?|explain --arch sm90 --tensor-parallel-size 2
+unknown flag '--prefill-context-parallel-size'|did you mean --pcp-size\?|explain --arch sm90 --prefill-context-parallel-size 2
 unknown flag '--tp_size'|did you mean --tp-size\?|explain --arch sm90 --tp_size=2
 unknown flag '--eplb-config.num_redundant_experts'|its member num_redundant_experts is|explain --eplb-config.num_redundant_experts 2
 unknown flag '--out'|did you mean --output\?|convert $model --out out

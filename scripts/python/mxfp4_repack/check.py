@@ -4,7 +4,7 @@
 
 Run it in the serving environment, with the variables of the server. --blob: the blob that the server will be given.
 
-Exit status: 0 from a blob or from the checkpoint, 1 by the engine's own conversion or not at all, 2 wrong arguments, 3 no engine or
+Exit status: 0 from a blob or from the checkpoint, 1 by the engine's own conversion, not at all, or not from --blob's, 2 wrong arguments, 3 no engine or
 no program is installed here, 6 the program failed.
 """
 from __future__ import annotations
@@ -63,7 +63,7 @@ def plugin(package: str) -> Optional[str]:
 
 def facts() -> Dict[str, Any]:
     """Of this machine, as mxfp4-repack-probe prints them."""
-    done = subprocess.run([sys.executable, probe_script()], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, text=True)
+    done = subprocess.run([sys.executable, probe_script()], stdout=subprocess.PIPE, check=True, text=True)
     found: Dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -155,7 +155,8 @@ def check(model: Optional[str], named: Optional[str], words: Sequence[str]) -> i
         rows = [row for row in rows if row[0] != "used"] + [("used", f"{OWN}: the plug-in is not there")]
     print("\n".join(f"{name:9} {text}" for name, text in rows))
     name, text = rows[-1]
-    return CONVERTED if name == "used" and not text.startswith(("the blob", "the checkpoint")) else TAKEN
+    wanted = ("the blob",) if named else ("the blob", "the checkpoint")
+    return CONVERTED if name == "used" and not text.startswith(wanted) else TAKEN
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
