@@ -231,7 +231,7 @@ def judge_left(name, scenario, done):
         return None
     if done.returncode not in (3, 5):
         return "another exit code"
-    if len(errors) != 1 or not re.search(r"^ \.: |out|whole|model|mxfp4", errors[0][20:]):
+    if len(errors) != 1 or not re.search(r"^ \.: |/work: |out|whole|model|mxfp4", errors[0][20:]):
         return "not one error line that names a file"
     if scenario.left == "unfinished" and out:
         return f"a failure, and OUT holds something: {list(out)}"

@@ -23,6 +23,13 @@ for flag in --shard --layers --rank --revision --backend --moe-backend --arch --
 done
 misused --output convert "$model" -o '' --arch sm90
 misused --libs explain --arch sm90 --libs ''
+
+# Of a blob only; one machine; a directory at which SGLang stops.
+misused --serve inspect "$model" --serve
+misused --arch explain "$model" --arch H100,B200
+expect_exit 4 "$BIN" convert "$model" -o rest --arch sm90 --engine sglang --include-rest
+expect_one_error --include-rest
+[ ! -e rest ] || fail 'a directory that SGLang does not serve'
 expect_exit 0 "$BIN" explain --arch sm90 --libs none --json
 "$python" -c 'import json; assert json.load(open("stdout"))["deployment"]["libs"] == []'
 # An empty value of a variable is one.
