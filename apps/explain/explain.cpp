@@ -85,10 +85,11 @@ std::vector<std::string> convert_command(const ExplainOptions& options) {
 }
 
 // Whether the engine's plug-in would make the bytes at each start. `source`: the checkpoint, null
-// without weights. formats/loader reads safetensors; an engine starts from
+// without weights. SGLang's takes some paths only; formats/loader reads safetensors; an engine starts from
 // a directory or a hub's model; and layouts that quantise again are slower to make than to read.
 bool starts_without_blob(const Conversion& conversion, const Source* source) {
-  if (conversion.refusal || conversion.layout == nullptr || refuses_scales(*conversion.layout)) {
+  if (conversion.refusal || conversion.layout == nullptr || refuses_scales(*conversion.layout) ||
+      conversion.rules->engine != Engine::kVllm) {
     return false;
   }
   if (source == nullptr) return true;

@@ -17,8 +17,7 @@ struct PlannedLoad {
   Manifest manifest;  // of plain files: what is made is not compressed
 };
 
-// `conversion`: the text of one rank's manifest, as `explain --json` plans it or as a blob has
-// it; the text need not have a seal. Checksums of tensors that it states are those that verify
+// `conversion`: the text of one rank's manifest, as a blob has it; the text need not have a seal. Checksums of tensors that it states are those that verify
 // compares. Throws Error::input naming file and key; for a checkpoint from which the manifest's
 // layers do not follow, with the first difference.
 [[nodiscard]] PlannedLoad plan_load(const std::filesystem::path& checkpoint,

@@ -112,6 +112,9 @@ class Check(unittest.TestCase):
         done = self.check(self.model, MXFP4_REPACK_BLOB="none", MXFP4_REPACK_SOURCE="checkpoint")
         self.assertRegex(self.used(done)["used"], "^the checkpoint: TRITON, ")
         self.assertNotIn("blob", self.used(done))
+        done = self.check(self.model, "--moe-runner-backend", "deep_gemm", MXFP4_REPACK_BLOB="none", MXFP4_REPACK_SOURCE="checkpoint")
+        self.assertEqual((done.returncode, self.used(done)["used"]),
+                         (1, "the engine's own conversion: the plug-in leaves DEEPGEMM_MXFP4 to it"))
 
     def test_a_blob_that_variables_name_is_all_that_they_allow(self):
         for install in (self.install_both, self.install_sglang):
@@ -129,7 +132,8 @@ class Check(unittest.TestCase):
         self.convert("--arch", "sm90")
         os.rename(self.model + "-mxfp4_repack", self.model + "-packed")
         self.assertRegex(self.used(self.check(self.model))["used"], "^the checkpoint: ")
-        self.assertEqual(self.used(self.check(self.model, "--blob", self.model + "-packed"))["used"], "the blob")
+        self.assertEqual(self.used(self.check(self.model, f"--blob={self.model}-packed"))["used"], "the blob")
+        self.assertEqual(self.check(self.model, "--blob", self.model + "-packed", "--tp-size", "2").returncode, 1)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ no program is installed here, 6 the program failed.
 """
 from __future__ import annotations
 
+import argparse
 import json
 import mmap
 import os
@@ -30,6 +31,7 @@ from mxfp4_repack.plugin.names import BLOB, IN_THE_MODEL
 from mxfp4_repack.plugin.settings import Settings
 from mxfp4_repack.program import find_program, probe_script
 from mxfp4_repack.readers import readers_of_rank
+from mxfp4_repack.sglang.live import BACKENDS
 
 TAKEN, CONVERTED, USAGE, NOTHING, FAILED = 0, 1, 2, 3, 6
 GROUPS = {"vllm": "vllm.general_plugins", "sglang": "sglang.srt.plugins"}
@@ -118,8 +120,9 @@ def source(here: Engine, model: str, named: Optional[str], words: Sequence[str],
         return
     if variables and variables.blob != IN_THE_MODEL:
         named = variables.blob
+    wants_blob = variables is None or variables.source == BLOB
     blob, code = None, 1
-    if variables is None or variables.source == BLOB:
+    if wants_blob:
         places = places_of(model, named)
         blob = first_blob(places)
         if blob:
@@ -129,13 +132,17 @@ def source(here: Engine, model: str, named: Optional[str], words: Sequence[str],
         else:
             yield "blob", f"none: not {' nor '.join(places)}"
     yield "disk", read_speed(blob if blob and code != 1 and not is_address(blob) else model)
-    if blob and code != 1:
+    by_load_format = here is VLLM and variables is None  # which goes on to the checkpoint
+    decided = asked("explain", model, "--target", target, *words)[1] if here is SGLANG or not blob or code == 1 else {}
+    backend = decided.get("backend")
+    if here is SGLANG and backend and backend not in BACKENDS:
+        yield "used", f"{OWN}: the plug-in leaves {backend} to it"
+    elif blob and code != 1:
         yield "used", "the blob" + (", which the first start proves" if code == 7 else "")
-    elif here is SGLANG and variables is None or variables and variables.source == BLOB:  # only the load format goes on
+    elif wants_blob and not by_load_format:
         yield "used", f"{OWN}: {'the blob does not fit' if blob else 'there is no such blob'}"
     else:
-        _, decided = asked("explain", model, "--target", target, *words)
-        yield "used", f"{'the checkpoint' if decided.get('layout') else OWN if decided.get('backend') else 'nothing'}: {decided['answer']}"
+        yield "used", f"{'the checkpoint' if decided.get('layout') else OWN if backend else 'nothing'}: {decided['answer']}"
 
 
 def check(model: Optional[str], named: Optional[str], words: Sequence[str]) -> int:
@@ -173,13 +180,11 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         if directory is None:
             return _complain(USAGE, f"{model}: neither a directory nor a model in the hub's cache here: hf download {model}")
         model = directory
-    named = None
-    if "--blob" in words[:-1]:
-        at = words.index("--blob")
-        named = words[at + 1]
-        del words[at:at + 2]
+    parser = argparse.ArgumentParser(prog="mxfp4-repack-check", add_help=False, allow_abbrev=False)
+    parser.add_argument("--blob")
+    own, words = parser.parse_known_args(words)
     try:
-        return check(model, named, words)
+        return check(model, own.blob, words)
     except ValueError as error:
         return _complain(USAGE, str(error))
     except DependencyError as error:
